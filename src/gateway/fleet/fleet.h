@@ -1,0 +1,105 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "net/runtime/runtime.h"
+#include "net/ssh/line_channel.h"
+
+namespace hive::calls {
+class FunnelAccess;
+}
+
+namespace hive::fleet {
+
+/// What is known of one agent. Raw JSON members are objects or arrays as the agent sent them, already validated.
+struct AgentStatus {
+  std::string id;
+  std::string address;
+  std::string key_fingerprint;
+  std::string software;
+  std::string os_version;
+  std::string agent_version;
+  std::vector<std::string> running_services;
+  std::vector<std::string> open_ports;
+  bool online = false;
+  WallTime connected_at;
+  WallTime last_seen;
+  std::uint32_t calls_in_flight = 0;
+};
+
+/// One tool of one agent, as tools/list of that agent described it.
+struct AgentTool {
+  std::string agent;
+  std::string name;  ///< without prefix
+  std::string description;
+  std::string raw;  ///< the whole object, name not yet prefixed
+};
+
+/// The tunnels and who is online. Thread-safe.
+class Fleet {
+ public:
+  struct Events {
+    std::function<void(const std::string& agent, const net::ssh::Peer& peer)> online;
+    std::function<void(const std::string& agent, const std::string& reason)> offline;
+  };
+  struct Options {
+    std::chrono::milliseconds keepalive = std::chrono::seconds(15);
+    std::size_t max_calls_in_flight_per_agent = 1024;
+    std::size_t max_tools_per_agent = 256;
+  };
+
+  static std::unique_ptr<Fleet> create(const Clock& clock, Options options, Events events);
+  virtual ~Fleet() = default;
+
+  /// Registers an authenticated channel under its user name; the newest connection of an id replaces the old one.
+  virtual void add(std::shared_ptr<net::ssh::LineChannel> channel) = 0;
+
+  [[nodiscard]] virtual std::vector<AgentStatus> snapshot() const = 0;
+  [[nodiscard]] virtual std::optional<AgentStatus> find(std::string_view agent) const = 0;
+  /// Tools of all agents that are online, sorted by agent; asks nobody.
+  [[nodiscard]] virtual std::vector<AgentTool> tools() const = 0;
+  /// Ends the session of an agent.
+  virtual void disconnect(std::string_view agent, std::string_view reason) = 0;
+  /// Ends all sessions.
+  virtual void close(std::string_view reason) = 0;
+
+ private:
+  friend class calls::FunnelAccess;
+
+  /// What an agent answered, or how the call ended without an answer.
+  struct Reply {
+    enum class Kind {
+      result,
+      error,
+      not_sent,   ///< the agent is offline or its queue is full: nothing ran
+      lost,       ///< sent, and the tunnel broke before the answer
+      timed_out,  ///< sent, and no answer before the deadline
+      cancelled,
+    };
+    Kind kind = Kind::not_sent;
+    std::string body;    ///< raw JSON of result or error
+    std::string detail;  ///< for people, where there is no body
+  };
+  struct Request {
+    std::string agent;
+    std::string tool;
+    std::string arguments;
+    std::chrono::milliseconds timeout{0};
+    std::move_only_function<void(std::string_view)> on_progress;
+    std::move_only_function<void(Reply)> done;  ///< on the tunnel's worker, exactly once
+  };
+  /// Only the funnel may reach an agent (DESIGN section 2). Returns a ticket for cancel().
+  virtual std::uint64_t send(Request request) = 0;
+  virtual void cancel(std::string_view agent, std::uint64_t ticket, std::string_view reason) = 0;
+};
+
+}  // namespace hive::fleet

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "net/runtime/runtime.h"
+
+namespace hive::net::http {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+/// One request, read completely within the server's limits.
+struct Request {
+  std::string method;
+  std::string path;   ///< percent-decoded, without query, checked for NUL and invalid UTF-8
+  std::string query;  ///< raw
+  Headers headers;    ///< names in lower case
+  std::string body;
+  std::string peer_address;
+  bool is_tls = false;
+  Worker* worker = nullptr;  ///< of this connection
+
+  /// The single value of a header (lower-case name); nullopt when absent or repeated.
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;
+  /// The decoded value of a query parameter.
+  [[nodiscard]] std::optional<std::string> query_parameter(std::string_view name) const;
+};
+
+struct Response {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  Headers headers;
+  std::string body;
+};
+
+/// A response that is sent piece by piece (server-sent events). Thread-safe.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// Queues a piece; false when the client is gone or reads so slowly that the bounded queue is full (then it is
+  /// dropped).
+  virtual bool send(std::string_view piece) = 0;
+  virtual void end() = 0;
+};
+
+/// Answers one request, exactly once. Thread-safe.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual void respond(Response response) = 0;
+  virtual std::shared_ptr<Stream> respond_stream(Response head) = 0;
+  /// Called on the connection's worker if the client goes away before the answer was written completely.
+  virtual void on_disconnect(Task task) = 0;
+};
+
+using Handler = std::function<void(std::shared_ptr<Request> request, std::shared_ptr<Responder> responder)>;
+
+}  // namespace hive::net::http

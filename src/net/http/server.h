@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "net/http/message.h"
+#include "net/runtime/runtime.h"
+
+namespace hive::net::http {
+
+struct ServerOptions {
+  std::string listen_address;        ///< "HOST:PORT", ":PORT", "[::1]:0"
+  bool loopback_only = false;        ///< refuse to bind anything but a loopback address
+  std::string tls_certificate_path;  ///< both empty: plaintext
+  std::string tls_key_path;
+  std::size_t max_header_bytes = 16384;
+  std::size_t max_body_bytes = std::size_t{1} << 20;
+  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);
+  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);
+  std::chrono::milliseconds idle_timeout = std::chrono::seconds(120);
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
+  std::size_t max_connections = 4096;
+  std::size_t max_connections_per_source = 1024;
+};
+
+/// An HTTP/1.1 server on the runtime's workers. Malformed requests are answered with 4xx and closed, never passed on.
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> listen(Runtime& runtime, ServerOptions options, Handler handler);
+  virtual ~Server() = default;
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
+  /// No new connections; idle ones are closed, busy ones after their answer. Thread-safe.
+  virtual void drain() = 0;
+  /// Reads certificate and key again; on failure the old ones stay. Thread-safe.
+  virtual Result<void> reload_certificate() = 0;
+};
+
+}  // namespace hive::net::http

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/runtime/runtime.h"
+
+namespace hive::net::ssh {
+
+/// The two ways in which an agent opens its channel (DESIGN section 5).
+enum class ChannelKind { subsystem, direct };
+
+/// Who is at the other end of a channel.
+struct Peer {
+  std::string address;  ///< IP address, IPv4-mapped IPv6 written as IPv4
+  std::uint16_t port = 0;
+  std::string user;             ///< on the gateway: the authenticated user name
+  std::string key_fingerprint;  ///< on the gateway: the agent's key; on the agent: the gateway's host key
+  std::string software;         ///< the peer's SSH version string, escaped
+  ChannelKind kind = ChannelKind::subsystem;
+};
+
+/// One authenticated SSH channel that carries lines. Belongs to one worker: every function and every callback runs
+/// there, except where it says thread-safe. Writing is batched: one flush a loop turn.
+class LineChannel : public std::enable_shared_from_this<LineChannel> {
+ public:
+  /// Receives what the channel brings. The channel holds it weakly through set_handler's shared pointer owner.
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    /// One line without its newline; the view is valid during the call.
+    virtual void on_line(std::string_view line) = 0;
+    /// The queue fell below half of its limit after send() had refused.
+    virtual void on_writable() {}
+    /// Called exactly once; nothing is called afterwards.
+    virtual void on_closed(const Error& reason) = 0;
+  };
+
+  virtual ~LineChannel() = default;
+
+  [[nodiscard]] virtual Worker& worker() = 0;
+  [[nodiscard]] virtual const Peer& peer() const = 0;
+  /// Lines that arrive before a handler is set wait.
+  virtual void set_handler(std::shared_ptr<Handler> handler) = 0;
+  /// Queues `line` and a newline. Fails with resource_exhausted when the queue is full (the line is not queued) and
+  /// with unavailable when the channel is closed.
+  virtual Result<void> send(std::string_view line) = 0;
+  [[nodiscard]] virtual size_t queued_bytes() const = 0;
+  /// Stops or resumes reading: the peer's window closes and it has to wait.
+  virtual void set_reading(bool enabled) = 0;
+  /// Sends what is queued as far as that is possible at once, then ends the connection. on_closed follows.
+  virtual void close(std::string_view reason) = 0;
+  [[nodiscard]] virtual bool is_open() const = 0;
+};
+
+}  // namespace hive::net::ssh

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "crypto/ssh_key.h"
+#include "net/runtime/runtime.h"
+#include "net/ssh/line_channel.h"
+
+namespace hive::net::ssh {
+
+struct ServerOptions {
+  std::string listen_address;  ///< "HOST:PORT", ":PORT", "[::1]:0"
+  std::string host_key_path;   ///< OpenSSH private key file, Ed25519
+  std::string subsystem = "mcp";
+
+  /// Decides about a key that proved possession. Called on the handshake thread; must be thread-safe and quick.
+  /// An error refuses; its message goes to the log, never to the peer.
+  std::function<Result<void>(const std::string& user, const crypto::PublicKey& key, const std::string& address)>
+      authenticate;
+  /// Takes a finished channel, on the worker that owns it.
+  std::function<void(std::shared_ptr<LineChannel>)> accept;
+  /// Told of every connection that ended before a channel was open: address, user (may be empty), reason. Any thread.
+  std::function<void(const std::string& address, const std::string& user, const std::string& reason)> refused;
+
+  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(20);  ///< from accept to an open channel
+  int max_authentication_tries = 3;
+  size_t max_unauthenticated = 256;
+  size_t max_unauthenticated_per_source = 32;
+  size_t max_line_bytes = size_t{4} << 20;
+  size_t max_queued_bytes = size_t{8} << 20;
+};
+
+/// The gateway's SSH listener: public keys only, one channel a connection, nothing but the subsystem or a channel of
+/// the same type; every other request is refused. Handshakes run on their own thread; a finished session moves to a
+/// worker.
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> listen(Runtime& runtime, ServerOptions options);
+  virtual ~Server() = default;
+  /// The port that was bound; differs from the option when that was 0.
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
+  /// No new connections; those in their handshake are ended. Open channels stay. Thread-safe.
+  virtual void stop_accepting() = 0;
+};
+
+}  // namespace hive::net::ssh
