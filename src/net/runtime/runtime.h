@@ -21,14 +21,14 @@ class Timer {
  public:
   class Entry;
   Timer();
-  explicit Timer(std::shared_ptr<Entry> entry);
+  explicit Timer(std::unique_ptr<Entry> entry);
   Timer(Timer&&) noexcept;
   Timer& operator=(Timer&&) noexcept;
   ~Timer();
   void cancel();
 
  private:
-  std::shared_ptr<Entry> entry_;
+  std::unique_ptr<Entry> entry_;
 };
 
 /// One thread with its event loop. What belongs to a worker is touched on that worker only.

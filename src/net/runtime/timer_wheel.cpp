@@ -1,0 +1,98 @@
+#include "net/runtime/timer_wheel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hive::net {
+
+Timer::Timer() = default;
+Timer::Timer(std::unique_ptr<Entry> entry) : entry_(std::move(entry)) {}
+Timer::Timer(Timer&&) noexcept = default;
+
+Timer& Timer::operator=(Timer&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    entry_ = std::move(other.entry_);
+  }
+  return *this;
+}
+
+Timer::~Timer() {
+  cancel();
+}
+
+void Timer::cancel() {
+  // Taken first: what the task holds may own this timer.
+  std::unique_ptr<Entry> entry = std::move(entry_);
+  if (entry != nullptr && entry->is_linked()) entry->wheel->remove(*entry);
+}
+
+TimerWheel::TimerWheel(boost::asio::io_context& context) : timer_(context), slots_(slot_count) {}
+
+TimerWheel::~TimerWheel() {
+  for (Timer::Entry& head : slots_) {
+    while (head.is_linked())
+      head.next()->unlink();
+  }
+}
+
+std::uint64_t TimerWheel::current_tick() const {
+  return static_cast<std::uint64_t>((std::chrono::steady_clock::now() - start_) / tick);
+}
+
+std::unique_ptr<Timer::Entry> TimerWheel::schedule(std::chrono::milliseconds delay, Task task) {
+  std::uint64_t now = current_tick();
+  if (entries_ == 0 && !armed_) last_tick_ = now;
+  auto entry = std::make_unique<Timer::Entry>();
+  auto ticks = static_cast<std::uint64_t>((std::max(delay, std::chrono::milliseconds(0)) + tick) / tick);
+  entry->due_tick = now + ticks;
+  entry->wheel = this;
+  entry->task = std::move(task);
+  entry->insert_before(slots_[entry->due_tick % slot_count]);
+  ++entries_;
+  if (!armed_) arm();
+  return entry;
+}
+
+void TimerWheel::remove(Timer::Entry& entry) {
+  entry.unlink();
+  --entries_;
+}
+
+void TimerWheel::arm() {
+  armed_ = true;
+  timer_.expires_at(start_ + tick * static_cast<std::int64_t>(last_tick_ + 1));
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    armed_ = false;
+    if (!error) on_tick();
+  });
+}
+
+void TimerWheel::on_tick() {
+  std::uint64_t now = current_tick();
+  // After a long stall one turn of the wheel visits every slot.
+  std::uint64_t first = std::max(last_tick_ + 1, now >= slot_count ? now - slot_count + 1 : 0);
+  Timer::Entry due;
+  for (std::uint64_t at = first; at <= now; ++at) {
+    Timer::Entry& head = slots_[at % slot_count];
+    for (Timer::Entry* entry = head.next(); entry != &head;) {
+      Timer::Entry* next = entry->next();
+      if (entry->due_tick <= now) {
+        entry->unlink();
+        entry->insert_before(due);
+      }
+      entry = next;
+    }
+  }
+  last_tick_ = std::max(last_tick_, now);
+  // A task may cancel another one that is due, or destroy its own timer.
+  while (due.is_linked()) {
+    Timer::Entry& entry = *due.next();
+    remove(entry);
+    Task task = std::exchange(entry.task, nullptr);
+    task();
+  }
+  if (entries_ > 0 && !armed_) arm();
+}
+
+}  // namespace hive::net

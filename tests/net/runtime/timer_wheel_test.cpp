@@ -1,0 +1,88 @@
+#include "net/runtime/timer_wheel.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace hive::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+class TimerWheelTest : public ::testing::Test {
+ protected:
+  void run_for(milliseconds time) { context.run_for(time); }
+
+  boost::asio::io_context context;
+  TimerWheel wheel{context};
+};
+
+TEST_F(TimerWheelTest, RunsTasksInTheOrderInWhichTheyAreDue) {
+  std::vector<int> order;
+  Timer late(wheel.schedule(milliseconds(60), [&] { order.push_back(2); }));
+  Timer early(wheel.schedule(milliseconds(0), [&] { order.push_back(1); }));
+  context.run();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST_F(TimerWheelTest, NeverRunsATaskBeforeItsDelay) {
+  auto start = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::duration> elapsed;
+  Timer timer(wheel.schedule(milliseconds(45), [&] { elapsed = std::chrono::steady_clock::now() - start; }));
+  context.run();
+  ASSERT_TRUE(elapsed.has_value());
+  EXPECT_GE(*elapsed, milliseconds(45));
+}
+
+TEST_F(TimerWheelTest, DroppingATimerCancelsItAndFreesWhatItsTaskHolds) {
+  auto held = std::make_shared<int>(1);
+  bool ran = false;
+  {
+    Timer timer(wheel.schedule(milliseconds(10), [held, &ran] { ran = true; }));
+    EXPECT_EQ(held.use_count(), 2);
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  context.run();
+  EXPECT_FALSE(ran);
+}
+
+TEST_F(TimerWheelTest, StopsItsAsioTimerWhenNothingIsScheduled) {
+  Timer timer(wheel.schedule(milliseconds(0), [] {}));
+  context.run();  // returns only when nothing is pending
+  SUCCEED();
+}
+
+TEST_F(TimerWheelTest, ATaskMayCancelAnotherThatIsDueInTheSameTick) {
+  bool second_ran = false;
+  Timer second;
+  Timer first(wheel.schedule(milliseconds(0), [&] { second.cancel(); }));
+  second = Timer(wheel.schedule(milliseconds(0), [&] { second_ran = true; }));
+  context.run();
+  EXPECT_FALSE(second_ran);
+}
+
+TEST_F(TimerWheelTest, ATaskMayDestroyItsOwnTimerAndScheduleAnother) {
+  std::vector<int> order;
+  std::optional<Timer> timer;
+  Timer next;
+  timer.emplace(wheel.schedule(milliseconds(0), [&] {
+    timer.reset();
+    order.push_back(1);
+    next = Timer(wheel.schedule(milliseconds(0), [&] { order.push_back(2); }));
+  }));
+  context.run();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST_F(TimerWheelTest, AssigningATimerCancelsTheOneItHeld) {
+  int ran = 0;
+  Timer timer(wheel.schedule(milliseconds(0), [&] { ran += 1; }));
+  timer = Timer(wheel.schedule(milliseconds(0), [&] { ran += 10; }));
+  context.run();
+  EXPECT_EQ(ran, 10);
+}
+
+}  // namespace
+}  // namespace hive::net
