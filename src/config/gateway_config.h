@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/result.h"
 
 namespace hive::config {
@@ -62,3 +64,11 @@ Result<GatewayConfig> load_gateway_config(const std::string& path);
 Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path);
 
 }  // namespace hive::config
+
+/// So that a secret that is formatted by mistake shows nothing.
+template <>
+struct fmt::formatter<hive::config::Secret> : fmt::formatter<std::string_view> {
+  auto format(const hive::config::Secret& /*secret*/, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format("[redacted]", context);
+  }
+};

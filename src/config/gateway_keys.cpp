@@ -1,0 +1,338 @@
+#include "config/gateway_keys.h"
+
+#include <chrono>
+
+#include "base/strings.h"
+#include "config/address.h"
+#include "config/gateway_objects.h"
+#include "config/names.h"
+
+namespace hive::config {
+
+namespace {
+
+template <auto Member>
+void store_listen_address(Reader& reader, const Value& value, GatewayDraft& draft) {
+  std::optional<std::string> text = reader.string(value);
+  if (!text || text->empty()) return;
+  if (Result<ListenAddress> address = parse_listen_address(*text); !address) {
+    reader.problem(value, address.error().message);
+    return;
+  }
+  draft.*Member = *std::move(text);
+}
+
+// There is no TLS on this listener: a token that crosses a network on it would be anyone's.
+void read_plaintext_address(Reader& reader, const Value& value, GatewayDraft& draft) {
+  std::optional<std::string> text = reader.string(value);
+  if (!text || text->empty()) return;
+  Result<ListenAddress> address = parse_listen_address(*text);
+  if (!address) {
+    reader.problem(value, address.error().message);
+  } else if (!is_loopback_literal(address->host)) {
+    reader.problem(value, fmt::format("{} is not a loopback address: without TLS only 127.0.0.1 or [::1] may be used; "
+                                      "use http_addr for others",
+                                      quote(*text)));
+  } else {
+    draft.plaintext_http_addr = *std::move(text);
+  }
+}
+
+void read_auth_token(Reader& reader, const Value& value, GatewayDraft& draft) {
+  draft.auth_token_place = value;
+  if (auto secret = reader.secret(value)) draft.auth_token = *std::move(secret);
+}
+
+// The keys of this object are secrets, so places are told by number.
+void read_tokens(Reader& reader, const Value& value, GatewayDraft& draft) {
+  draft.names_tokens = says_something(value.raw);
+  std::size_t index = 0;
+  for (const auto& [token, element] : reader.members(value)) {
+    Value place{.field = fmt::format("{}[{}]", value.field, index++), .raw = element.raw};
+    std::optional<Secret> secret = reader.secret_text(place, token);
+    std::optional<std::string> role = read_role(reader, place);
+    if (!secret || !role) continue;
+    draft.tokens.push_back({.token = *std::move(secret), .role = *std::move(role)});
+    draft.token_places.push_back(std::move(place));
+  }
+}
+
+void read_risk_tiers(Reader& reader, const Value& value, GatewayDraft& draft) {
+  for (const auto& [tool, element] : reader.members(value)) {
+    if (Result<void> name = check_tool_name(tool); !name) {
+      reader.problem(element, name.error().message);
+      continue;
+    }
+    if (auto tier = read_tier(reader, element)) draft.risk_tiers[tool] = *std::move(tier);
+  }
+}
+
+void read_approval_tiers(Reader& reader, const Value& value, GatewayDraft& draft) {
+  for (const Value& element : reader.elements(value)) {
+    std::optional<std::string> tier = read_tier(reader, element);
+    if (tier && std::ranges::find(draft.require_approval_tiers, *tier) == draft.require_approval_tiers.end()) {
+      draft.require_approval_tiers.push_back(*std::move(tier));
+    }
+  }
+}
+
+void read_agent_tags(Reader& reader, const Value& value, GatewayDraft& draft) {
+  for (const auto& [agent, element] : reader.members(value)) {
+    if (Result<void> checked = check_agent_id(agent); !checked) {
+      reader.problem(element, checked.error().message);
+      continue;
+    }
+    draft.agent_tags[agent] = reader.string_list(element);
+  }
+}
+
+// RFC 6454: scheme, host and port, nothing after them.
+void read_allowed_origins(Reader& reader, const Value& value, GatewayDraft& draft) {
+  for (const Value& element : reader.elements(value)) {
+    std::optional<std::string> origin = reader.non_empty_string(element);
+    if (!origin) continue;
+    std::size_t scheme = origin->starts_with("https://") ? 8 : origin->starts_with("http://") ? 7 : 0;
+    if (scheme == 0 || scheme == origin->size() || origin->find_first_of("/?#* @", scheme) != std::string::npos) {
+      reader.problem(element, fmt::format("{} is not an origin; write it as browsers send it: https://host or "
+                                          "https://host:port, without a path, without \"*\"",
+                                          quote(*origin)));
+      continue;
+    }
+    draft.allowed_origins.push_back(*std::move(origin));
+  }
+}
+
+void read_oidc_role_map(Reader& reader, const Value& value, GatewayDraft& draft) {
+  auto members = reader.members(value);
+  draft.has_oidc_role_map = !members.empty();
+  for (const auto& [claim, element] : members) {
+    (void)read_role(reader, element);
+  }
+}
+
+void read_role_map(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  for (const auto& [name, element] : reader.members(value)) {
+    (void)read_role(reader, element);
+  }
+}
+
+void check_role(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  if (says_something(value.raw)) (void)read_role(reader, value);
+}
+
+void read_peer_gateways(Reader& reader, const Value& value, GatewayDraft& draft) {
+  for (const Value& element : reader.elements(value)) {
+    draft.has_peers = true;
+    read_url(reader, element);
+  }
+}
+
+void check_url(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  if (says_something(value.raw)) read_url(reader, value);
+}
+
+template <auto Flag>
+void check_flagged_secret(Reader& reader, const Value& value, GatewayDraft& draft) {
+  if (!says_something(value.raw)) return;
+  draft.*Flag = true;
+  (void)reader.secret(value);
+}
+
+void check_llm_provider(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  static constexpr std::string_view providers[] = {"ollama",  "openai", "vllm", "llamacpp", "openai-compatible",
+                                                   "disabled"};
+  if (says_something(value.raw)) (void)reader.one_of(value, providers);
+}
+
+void check_sample_ratio(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  (void)reader.number(value, 0, 1);
+}
+
+using D = GatewayDraft;
+
+constexpr std::string_view no_llm = "the assistant is not built yet";
+constexpr std::string_view no_oidc = "not built yet: tokens of an identity provider are refused";
+constexpr std::string_view no_mtls = "not built yet: client certificates are not asked for; callers need a token";
+constexpr std::string_view no_proxy = "not built yet: identities from a proxy are ignored; callers need a token";
+constexpr std::string_view no_peers = "not built yet: no other gateway is asked or answered";
+constexpr std::string_view no_watch = "polling and history are not built yet";
+constexpr std::string_view no_alerts = "alerts are not built yet: nothing is sent";
+constexpr std::string_view no_traces = "traces are not built yet: nothing is sent";
+constexpr std::string_view no_upstreams = "MCP servers behind the gateway are not built yet: none is started or asked";
+
+constexpr Key<D> rows[] = {
+    // Listeners and keys.
+    {{.name = "listen_addr", .type = "address", .default_value = "", .required = true},
+     store_listen_address<&D::listen_addr>},
+    {{.name = "http_addr", .type = "address", .default_value = "off"}, store_listen_address<&D::http_addr>},
+    {{.name = "plaintext_http_addr", .type = "loopback address", .default_value = "off"}, read_plaintext_address},
+    {{.name = "host_key_path", .type = "path", .default_value = "a new key at every start"},
+     store_path<&D::host_key_path>},
+    {{.name = "authorized_keys_path", .type = "path", .default_value = "", .required = true},
+     store_required_path<&D::authorized_keys_path>},
+    {{.name = "tls_cert_path", .type = "path", .default_value = "a certificate is made and kept in state_dir"},
+     store_path<&D::tls_cert_path>},
+    {{.name = "tls_key_path", .type = "path", .default_value = ""}, store_path<&D::tls_key_path>},
+    {{.name = "state_dir", .type = "path", .default_value = "the folder of the file"}, store_path<&D::state_dir>},
+    {{.name = "audit_log_path", .type = "path", .default_value = "no log: calls of tier write and admin are refused"},
+     store_path<&D::audit_log_path>},
+    // Who may call.
+    {{.name = "auth_token", .type = "string", .default_value = "", .secret = true}, read_auth_token},
+    {{.name = "tokens", .type = "object: token to role", .default_value = "{}", .secret = true}, read_tokens},
+    {{.name = "allowed_origins", .type = "list of strings", .default_value = "[]"}, read_allowed_origins},
+    // What may be called.
+    {{.name = "risk_tiers", .type = "object: tool to tier", .default_value = "{}"}, read_risk_tiers},
+    {{.name = "require_approval_tiers",
+      .type = "list of tiers",
+      .default_value = "[]",
+      .no_effect = "approvals are not built yet: calls of these tiers are refused with the reason approval_required"},
+     read_approval_tiers},
+    {{.name = "rate_limit_per_minute", .type = "whole number, 0 to 1000000", .default_value = "0 (off)"},
+     store_integer<&D::rate_limit_per_minute, 0, 1'000'000>},
+    {{.name = "agent_tags", .type = "object: agent to list of tags", .default_value = "{}"}, read_agent_tags},
+    // How it runs.
+    {{.name = "keepalive_seconds", .type = "whole number, 1 to 3600", .default_value = "15"},
+     store_seconds<&D::keepalive, 1, 3600>},
+    {{.name = "call_timeout_seconds", .type = "whole number, 1 to 3660", .default_value = "35"},
+     store_seconds<&D::call_timeout, 1, 3660>},
+    {{.name = "workers", .type = "whole number, 0 to 256", .default_value = "0 (one a core)"},
+     store_integer<&D::workers, 0, 256>},
+    {{.name = "gateway_id", .type = "string", .default_value = "the host's name"}, store_string<&D::gateway_id>},
+    {{.name = "log_level", .type = "debug, info, warning or error", .default_value = "info"},
+     store_log_level<&D::log_level>},
+    // Known, and not built yet.
+    {{.name = "scoped_tokens",
+      .type = "list of objects",
+      .default_value = "[]",
+      .secret = true,
+      .no_effect = "scopes are not built yet: these tokens are refused"},
+     check_scoped_tokens},
+    {{.name = "client_ca_cert_path", .type = "path", .default_value = "", .no_effect = no_mtls}, check_string},
+    {{.name = "mtls_role", .type = "role", .default_value = "operator", .no_effect = no_mtls}, check_role},
+    {{.name = "mtls_cn_roles", .type = "object: name to role", .default_value = "{}", .no_effect = no_mtls},
+     read_role_map},
+    {{.name = "trusted_proxy_identity_header", .type = "string", .default_value = "", .no_effect = no_proxy},
+     store_string<&D::proxy_identity_header>},
+    {{.name = "trusted_proxy_secret_header", .type = "string", .default_value = "", .no_effect = no_proxy},
+     store_string<&D::proxy_secret_header>},
+    {{.name = "trusted_proxy_secret", .type = "string", .default_value = "", .secret = true, .no_effect = no_proxy},
+     check_flagged_secret<&D::has_proxy_secret>},
+    {{.name = "trusted_proxy_role", .type = "role", .default_value = "operator", .no_effect = no_proxy}, check_role},
+    {{.name = "oidc_issuer", .type = "URL", .default_value = "", .no_effect = no_oidc}, store_string<&D::oidc_issuer>},
+    {{.name = "oidc_audience", .type = "string", .default_value = "", .no_effect = no_oidc},
+     store_string<&D::oidc_audience>},
+    {{.name = "oidc_role_claim", .type = "string", .default_value = "groups", .no_effect = no_oidc}, check_string},
+    {{.name = "oidc_role_map", .type = "object: claim to role", .default_value = "{}", .no_effect = no_oidc},
+     read_oidc_role_map},
+    {{.name = "enrollment_token_ttl_seconds",
+      .type = "whole number, 0 to 86400",
+      .default_value = "900",
+      .no_effect = "enrolment is not built yet: add keys to authorized_keys_path"},
+     check_integer<0, 86'400>},
+    {{.name = "upstream_servers", .type = "list of objects", .default_value = "[]", .no_effect = no_upstreams},
+     check_upstream_servers},
+    {{.name = "external_mcp_servers",
+      .type = "list of objects",
+      .default_value = "[]",
+      .secret = true,
+      .no_effect = no_upstreams},
+     check_external_mcp_servers},
+    {{.name = "ollama_url", .type = "URL", .default_value = "", .no_effect = no_llm}, check_url},
+    {{.name = "ollama_model", .type = "string", .default_value = "", .no_effect = no_llm}, check_string},
+    {{.name = "llm_provider", .type = "string", .default_value = "", .no_effect = no_llm}, check_llm_provider},
+    {{.name = "llm_api_key", .type = "string", .default_value = "", .secret = true, .no_effect = no_llm},
+     check_optional_secret},
+    {{.name = "antigravity_token", .type = "string", .default_value = "", .secret = true, .no_effect = no_llm},
+     check_optional_secret},
+    {{.name = "max_orchestration_steps", .type = "whole number, 0 to 100", .default_value = "3", .no_effect = no_llm},
+     check_integer<0, 100>},
+    {{.name = "scheduled_tasks",
+      .type = "list of objects",
+      .default_value = "[]",
+      .no_effect = "schedules are not built yet: nothing is run"},
+     check_scheduled_tasks},
+    {{.name = "metrics_enabled",
+      .type = "true or false",
+      .default_value = "false",
+      .no_effect = "the route /metrics is not built yet"},
+     check_boolean},
+    {{.name = "metrics_poll_seconds",
+      .type = "whole number, 0 to 86400",
+      .default_value = "0 (off)",
+      .no_effect = no_watch},
+     check_integer<0, 86'400>},
+    {{.name = "metrics_history_size",
+      .type = "whole number, 0 to 1000000",
+      .default_value = "60",
+      .no_effect = no_watch},
+     check_integer<0, 1'000'000>},
+    {{.name = "alert_thresholds", .type = "object", .default_value = "off", .no_effect = no_alerts},
+     check_alert_thresholds},
+    {{.name = "alert_webhook_url", .type = "URL", .default_value = "off", .no_effect = no_alerts}, check_url},
+    {{.name = "alertmanager_url", .type = "URL", .default_value = "off", .no_effect = no_alerts}, check_url},
+    {{.name = "alert_delivery_retries",
+      .type = "whole number, -1 to 100",
+      .default_value = "0 (three)",
+      .no_effect = no_alerts},
+     check_integer<-1, 100>},
+    {{.name = "alert_webhook_headers",
+      .type = "object of strings",
+      .default_value = "{}",
+      .secret = true,
+      .no_effect = no_alerts},
+     check_secret_map},
+    {{.name = "alertmanager_headers",
+      .type = "object of strings",
+      .default_value = "{}",
+      .secret = true,
+      .no_effect = no_alerts},
+     check_secret_map},
+    {{.name = "state_path", .type = "path", .default_value = "", .no_effect = "not used: state is kept in state_dir"},
+     check_string},
+    {{.name = "state_save_seconds",
+      .type = "whole number, 0 to 86400",
+      .default_value = "30",
+      .no_effect = "not used: state is saved as it changes"},
+     check_integer<0, 86'400>},
+    {{.name = "peer_gateways", .type = "list of URLs", .default_value = "[]", .no_effect = no_peers},
+     read_peer_gateways},
+    {{.name = "cluster_secret", .type = "string", .default_value = "", .secret = true, .no_effect = no_peers},
+     check_flagged_secret<&D::has_cluster_secret>},
+    {{.name = "peer_sync_seconds", .type = "whole number, 0 to 3600", .default_value = "10", .no_effect = no_peers},
+     check_integer<0, 3600>},
+    {{.name = "peer_insecure_skip_verify", .type = "true or false", .default_value = "false", .no_effect = no_peers},
+     check_boolean},
+    {{.name = "tracing_enabled", .type = "true or false", .default_value = "false", .no_effect = no_traces},
+     check_boolean},
+    {{.name = "otlp_endpoint", .type = "string", .default_value = "localhost:4318", .no_effect = no_traces},
+     check_string},
+    {{.name = "otlp_insecure", .type = "true or false", .default_value = "false", .no_effect = no_traces},
+     check_boolean},
+    {{.name = "otlp_headers",
+      .type = "object of strings",
+      .default_value = "{}",
+      .secret = true,
+      .no_effect = no_traces},
+     check_secret_map},
+    {{.name = "trace_sample_ratio", .type = "number, 0 to 1", .default_value = "1", .no_effect = no_traces},
+     check_sample_ratio},
+    {{.name = "trace_service_name", .type = "string", .default_value = "myrmex-gateway", .no_effect = no_traces},
+     check_string},
+};
+
+}  // namespace
+
+std::span<const Key<GatewayDraft>> gateway_keys() {
+  return rows;
+}
+
+std::vector<PlacedKey> gateway_config_keys() {
+  std::vector<PlacedKey> keys;
+  for (const Key<GatewayDraft>& key : rows) {
+    keys.push_back({std::string(key.info.name), key.info});
+  }
+  append_object_keys(keys);
+  return keys;
+}
+
+}  // namespace hive::config

@@ -1,0 +1,275 @@
+#include "config/reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/strings.h"
+#include "protocol/json.h"
+
+namespace hive::config {
+
+namespace {
+
+constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_problems = 50;
+constexpr json::Limits limits{.max_bytes = max_file_bytes, .max_depth = 16, .max_values = 200'000};
+
+std::string folder_of(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return (error ? std::filesystem::path(path) : absolute).lexically_normal().parent_path().string();
+}
+
+std::string_view type_name(std::string_view raw) {
+  if (raw.empty()) return "nothing";
+  switch (raw.front()) {
+    case '{':
+      return "an object";
+    case '[':
+      return "a list";
+    case '"':
+      return "a string";
+    case 't':
+    case 'f':
+      return "true or false";
+    case 'n':
+      return "null";
+    default:
+      return "a number";
+  }
+}
+
+bool has_control_character(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+}  // namespace
+
+Reader::Reader(std::string_view text, std::string path, const SecretSources& sources)
+    : text_(text), path_(std::move(path)), folder_(folder_of(path_)), sources_(sources) {}
+
+std::optional<Value> Reader::document() {
+  if (trim(text_).empty()) {
+    record(fmt::format("{}: the file is empty; a configuration is one JSON object", path_));
+    return std::nullopt;
+  }
+  if (text_.starts_with("\xef\xbb\xbf")) {
+    record(fmt::format("{}:1: the file starts with a byte order mark; save it as UTF-8 without one", path_));
+    return std::nullopt;
+  }
+  // The message of the parser is not passed on where it could quote the file: keys of "tokens" are secrets.
+  if (Result<void> valid = json::validate(text_, limits); !valid) {
+    record(fmt::format("{}: {}", path_, valid.error().message));
+    return std::nullopt;
+  }
+  std::string_view body = trim(text_);
+  if (!json::is_object(body)) {
+    record(fmt::format("{}: expected one JSON object, found {}", path_, type_name(body)));
+    return std::nullopt;
+  }
+  return Value{.field = "", .raw = body};
+}
+
+void Reader::record(std::string line) {
+  if (problems_.size() < max_problems) {
+    problems_.push_back(std::move(line));
+  } else {
+    ++problems_left_out_;
+  }
+}
+
+std::size_t Reader::line_of(std::string_view raw) const {
+  auto offset = static_cast<std::size_t>(raw.data() - text_.data());
+  return 1 + static_cast<std::size_t>(std::ranges::count(text_.substr(0, std::min(offset, text_.size())), '\n'));
+}
+
+void Reader::problem(const Value& at, std::string_view message) {
+  if (at.field.empty()) {
+    record(fmt::format("{}:{}: {}", path_, line_of(at.raw), message));
+  } else {
+    record(fmt::format("{}:{}: {}: {}", path_, line_of(at.raw), at.field, message));
+  }
+}
+
+void Reader::problem_with_file(std::string_view message) {
+  record(fmt::format("{}: {}", path_, message));
+}
+
+void Reader::unknown_key(const Value& at, std::string_view key, std::span<const std::string_view> known) {
+  std::string lower(key);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::string hint;
+  if (std::optional<std::string_view> nearest = nearest_name(lower, known)) {
+    hint = fmt::format("; did you mean \"{}\"?", *nearest);
+  } else {
+    hint = "; remove it, or start its name with \"_comment\" if it is a note";
+  }
+  problem(at, fmt::format("unknown key{}", hint));
+}
+
+std::optional<std::string> Reader::wrong_type(const Value& value, std::string_view expected) {
+  problem(value, fmt::format("expected {}, found {}", expected, type_name(value.raw)));
+  return std::nullopt;
+}
+
+std::optional<std::string> Reader::string(const Value& value) {
+  std::optional<std::string> text = json::decode_string(value.raw);
+  if (!text) return wrong_type(value, "a string");
+  if (has_control_character(*text)) {
+    problem(value, "must not contain control characters or line breaks");
+    return std::nullopt;
+  }
+  return text;
+}
+
+std::optional<std::string> Reader::non_empty_string(const Value& value) {
+  std::optional<std::string> text = string(value);
+  if (text && text->empty()) {
+    problem(value, "must not be empty");
+    return std::nullopt;
+  }
+  return text;
+}
+
+std::optional<std::int64_t> Reader::integer(const Value& value, std::int64_t min, std::int64_t max) {
+  std::string expected = fmt::format("a whole number from {} to {}", min, max);
+  bool is_number = type_name(value.raw) == "a number";
+  std::optional<std::int64_t> number = json::decode_integer(value.raw);
+  if (number && *number >= min && *number <= max) return number;
+  if (is_number) {
+    problem(value, fmt::format("expected {}, found {}", expected, value.raw.substr(0, 32)));
+  } else {
+    wrong_type(value, expected);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Reader::number(const Value& value, double min, double max) {
+  std::string expected = fmt::format("a number from {} to {}", min, max);
+  if (type_name(value.raw) != "a number") {
+    wrong_type(value, expected);
+    return std::nullopt;
+  }
+  double result = 0;
+  auto [end, status] = std::from_chars(value.raw.data(), value.raw.data() + value.raw.size(), result);
+  if (status == std::errc{} && end == value.raw.data() + value.raw.size() && result >= min && result <= max) {
+    return result;
+  }
+  problem(value, fmt::format("expected {}, found {}", expected, value.raw.substr(0, 32)));
+  return std::nullopt;
+}
+
+std::optional<bool> Reader::boolean(const Value& value) {
+  std::optional<bool> result = json::decode_boolean(value.raw);
+  if (!result) wrong_type(value, "true or false");
+  return result;
+}
+
+std::vector<Value> Reader::elements(const Value& value) {
+  std::vector<Value> values;
+  Result<std::vector<std::string_view>> parts = json::parse_array(value.raw, limits);
+  if (!parts) {
+    wrong_type(value, "a list");
+    return values;
+  }
+  values.reserve(parts->size());
+  for (std::size_t index = 0; index < parts->size(); ++index) {
+    values.push_back({.field = fmt::format("{}[{}]", value.field, index), .raw = (*parts)[index]});
+  }
+  return values;
+}
+
+std::vector<std::pair<std::string, Value>> Reader::members(const Value& value) {
+  std::vector<std::pair<std::string, Value>> values;
+  Result<std::vector<json::Member>> parts = json::parse_object(value.raw, limits);
+  if (!parts) {
+    wrong_type(value, "an object");
+    return values;
+  }
+  for (json::Member& member : *parts) {
+    // null means "not set": the reference wrote lists that were never set that way.
+    if (member.key.starts_with("_comment") || json::is_null(member.value)) continue;
+    std::string shown = escape_for_terminal(std::string_view(member.key).substr(0, 128));
+    Value place{.field = value.field.empty() ? shown : value.field + "." + shown, .raw = member.value};
+    values.emplace_back(std::move(member.key), std::move(place));
+  }
+  return values;
+}
+
+std::vector<std::string> Reader::string_list(const Value& value) {
+  std::vector<std::string> texts;
+  for (const Value& element : elements(value)) {
+    if (std::optional<std::string> text = non_empty_string(element)) texts.push_back(*std::move(text));
+  }
+  return texts;
+}
+
+std::optional<std::string> Reader::path(const Value& value) {
+  std::optional<std::string> text = string(value);
+  if (!text || text->empty()) return text;
+  if (text->starts_with("~")) {
+    problem(value, "\"~\" is not expanded; write the whole path");
+    return std::nullopt;
+  }
+  if (text->starts_with('/')) return text;
+  return (std::filesystem::path(folder_) / *text).lexically_normal().string();
+}
+
+std::optional<Secret> Reader::secret(const Value& value) {
+  std::optional<std::string> text = json::decode_string(value.raw);
+  if (!text) {
+    wrong_type(value, "a string");
+    return std::nullopt;
+  }
+  return secret_text(value, *text);
+}
+
+std::optional<Secret> Reader::secret_text(const Value& at, std::string_view text) {
+  std::string value;
+  if (is_secret_reference(trim(text))) {
+    Result<std::string> resolved = resolve_secret(trim(text), sources_);
+    if (!resolved) {
+      problem(at, resolved.error().message);
+      return std::nullopt;
+    }
+    value = *std::move(resolved);
+  } else {
+    value = std::string(trim(text));
+    if (value.empty()) {
+      problem(at, "the secret is empty; make one with: openssl rand -hex 32");
+      return std::nullopt;
+    }
+    holds_plain_secret_ = true;
+  }
+  // RFC 6750 bearer tokens and HTTP header values travel as visible ASCII.
+  if (!std::ranges::all_of(value, [](char c) { return c >= 0x20 && c <= 0x7e; })) {
+    problem(at, "the secret has control or non-ASCII characters; make one with: openssl rand -hex 32");
+    return std::nullopt;
+  }
+  return Secret(std::move(value));
+}
+
+std::optional<std::string> Reader::one_of(const Value& value, std::span<const std::string_view> allowed) {
+  std::optional<std::string> text = string(value);
+  if (!text || std::ranges::find(allowed, *text) != allowed.end()) return text;
+  problem(value, fmt::format("expected one of {}, found {}", fmt::join(allowed, ", "),
+                             quote(std::string_view(*text).substr(0, 64))));
+  return std::nullopt;
+}
+
+Error Reader::error() const {
+  std::string message = join(problems_, "\n");
+  if (problems_left_out_ > 0) message += fmt::format("\n{}: and {} more problems", path_, problems_left_out_);
+  return Error{ErrorCode::invalid_argument, std::move(message)};
+}
+
+bool says_something(std::string_view raw) {
+  if (raw == "null" || raw == "false" || raw == "0" || raw == "\"\"") return false;
+  if (raw.starts_with('[') || raw.starts_with('{')) {
+    return !trim(raw.substr(1, raw.size() - 2)).empty();
+  }
+  return true;
+}
+
+}  // namespace hive::config
