@@ -38,6 +38,7 @@ struct CallResult {
   bool is_error = false;  ///< body is a JSON-RPC error object, otherwise a result object
   std::string body;       ///< raw JSON of the result or error object
   std::uint64_t duration_us = 0;
+  std::chrono::milliseconds retry_after{0};  ///< with the reason rate_limited
 };
 
 /// Splits "agent__tool" at the first "__"; the agent is empty when there is none.

@@ -20,26 +20,30 @@ class RunningCall {
   virtual void cancel(std::string_view reason) = 0;
 };
 
-/// The single way to a tool (DESIGN section 2). Thread-safe.
+/// The single way to a tool (DESIGN section 2). Thread-safe. The fleet, the policy and the log must outlive it, and it
+/// must outlive the calls it was given: drain before destroying it.
 class Funnel {
  public:
   struct Options {
-    std::chrono::milliseconds default_timeout = std::chrono::seconds(35);
     std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   };
 
-  /// `log` may be null: then tiers write and admin are refused, unless the configuration switched the log off on
-  /// purpose.
-  static std::unique_ptr<Funnel> create(fleet::Fleet& fleet, const policy::Policy& policy, audit::Log* log,
-                                        const Clock& clock, Options options);
+  /// `log` may be null: then calls of tier write and admin are refused, because what cannot be recorded is not done.
+  static std::unique_ptr<Funnel> create(fleet::Fleet& fleet, std::shared_ptr<const policy::Policy> policy,
+                                        audit::Log* log, const Clock& clock, Options options);
   virtual ~Funnel() = default;
 
-  /// Sends `call` through the gates. `done` runs exactly once, on `worker`.
+  /// Sends `call` through the gates. `done` runs exactly once, on `worker`, later than this call returns.
   virtual std::shared_ptr<RunningCall> run(net::Worker& worker, Call call,
                                            std::move_only_function<void(CallResult)> done) = 0;
 
-  /// Refuses new calls from now on; `drained` runs when the last one has ended.
+  /// Puts another policy in force for calls that start from now on.
+  virtual void set_policy(std::shared_ptr<const policy::Policy> policy) = 0;
+
+  /// Refuses new calls from now on; `drained` runs on some thread when the last one has ended.
   virtual void drain(net::Task drained) = 0;
+  /// Withdraws every call that is on its way.
+  virtual void cancel_all(std::string_view reason) = 0;
   [[nodiscard]] virtual std::size_t in_flight() const = 0;
 };
 

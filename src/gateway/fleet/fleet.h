@@ -44,6 +44,32 @@ struct AgentTool {
   std::string raw;  ///< the whole object, name not yet prefixed
 };
 
+/// How a request to an agent ended.
+enum class ReplyKind {
+  result,       ///< the agent answered
+  error,        ///< the agent answered with a JSON-RPC error
+  not_sent,     ///< the agent is offline or its queue is full: nothing ran
+  lost,         ///< sent, and the tunnel broke before the answer
+  timed_out,    ///< sent, and no answer before the deadline
+  unconfirmed,  ///< sent and withdrawn, and the agent did not say that it stopped
+};
+
+struct AgentReply {
+  ReplyKind kind = ReplyKind::not_sent;
+  std::string body;    ///< raw JSON of result or error
+  std::string reason;  ///< a short code where there is no body
+  std::string detail;  ///< one line for people where there is no body
+};
+
+/// A tool call on its way to an agent.
+struct AgentRequest {
+  std::string tool;
+  std::string arguments;                                        ///< raw JSON
+  std::chrono::milliseconds timeout{0};                         ///< 0: the agent's own deadlines
+  std::move_only_function<void(std::string_view)> on_progress;  ///< on the tunnel's worker
+  std::move_only_function<void(AgentReply)> done;               ///< on any thread, exactly once
+};
+
 /// The tunnels and who is online. Thread-safe.
 class Fleet {
  public:
@@ -55,6 +81,9 @@ class Fleet {
     std::chrono::milliseconds keepalive = std::chrono::seconds(15);
     std::size_t max_calls_in_flight_per_agent = 1024;
     std::size_t max_tools_per_agent = 256;
+    std::chrono::milliseconds default_call_time =
+        std::chrono::seconds(35);  ///< for agents without deadlines of their own
+    std::chrono::milliseconds max_call_time = std::chrono::hours(1);
   };
 
   static std::unique_ptr<Fleet> create(const Clock& clock, Options options, Events events);
@@ -75,31 +104,9 @@ class Fleet {
  private:
   friend class calls::FunnelAccess;
 
-  /// What an agent answered, or how the call ended without an answer.
-  struct Reply {
-    enum class Kind {
-      result,
-      error,
-      not_sent,   ///< the agent is offline or its queue is full: nothing ran
-      lost,       ///< sent, and the tunnel broke before the answer
-      timed_out,  ///< sent, and no answer before the deadline
-      cancelled,
-    };
-    Kind kind = Kind::not_sent;
-    std::string body;    ///< raw JSON of result or error
-    std::string detail;  ///< for people, where there is no body
-  };
-  struct Request {
-    std::string agent;
-    std::string tool;
-    std::string arguments;
-    std::chrono::milliseconds timeout{0};
-    std::move_only_function<void(std::string_view)> on_progress;
-    std::move_only_function<void(Reply)> done;  ///< on the tunnel's worker, exactly once
-  };
   /// Only the funnel may reach an agent (DESIGN section 2). Returns a ticket for cancel().
-  virtual std::uint64_t send(Request request) = 0;
-  virtual void cancel(std::string_view agent, std::uint64_t ticket, std::string_view reason) = 0;
+  virtual std::uint64_t send(std::string_view agent, AgentRequest request) = 0;
+  virtual void cancel(std::string_view agent, std::uint64_t ticket, std::string reason) = 0;
 };
 
 }  // namespace hive::fleet

@@ -1,0 +1,241 @@
+#include "gateway/fleet/agent_link.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "gateway/fleet/agent_description.h"
+
+namespace hive::fleet {
+
+namespace {
+
+constexpr unsigned max_malformed_lines = 64;
+// How long an agent may take to confirm a cancellation, and to report its own deadline before ours counts.
+constexpr std::chrono::seconds answer_grace{5};
+
+std::optional<std::uint64_t> ticket_of(std::string_view id) {
+  std::uint64_t ticket = 0;
+  auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), ticket);
+  if (error != std::errc() || end != id.data() + id.size()) return std::nullopt;
+  return ticket;
+}
+
+json::Limits line_limits() {
+  return {.max_bytes = protocol::default_max_line_bytes, .max_depth = 64, .max_values = 1'000'000};
+}
+
+}  // namespace
+
+AgentLink::AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options,
+                     Owner owner)
+    : channel_(std::move(channel)),
+      clock_(clock),
+      options_(options),
+      owner_(std::move(owner)),
+      id_(channel_->peer().user),
+      peer_(channel_->peer()),
+      connected_at_(clock.wall_now()),
+      last_received_(clock.steady_now()),
+      last_seen_ns_(connected_at_.time_since_epoch().count()),
+      tools_(std::make_shared<const std::vector<AgentTool>>()) {}
+
+void AgentLink::start(std::uint64_t first_ticket) {
+  channel_->set_handler(shared_from_this());
+  ping_ticket_ = first_ticket;
+  std::string ping_id = std::to_string(ping_ticket_);
+  ask(ping_ticket_, protocol::encode_request(ping_id, "ping"),
+      [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
+  ask(first_ticket + 1, protocol::encode_request(std::to_string(first_ticket + 1), "tools/list"),
+      [this](const AgentReply& reply) { take_tools(reply); });
+  ask(first_ticket + 2,
+      protocol::encode_tools_call(std::to_string(first_ticket + 2), "get_system_info", "{}", false,
+                                  std::chrono::seconds(30)),
+      [this](const AgentReply& reply) { take_system_info(reply); });
+  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+}
+
+void AgentLink::ask(std::uint64_t ticket, std::string line, std::move_only_function<void(AgentReply)> done) {
+  if (closed_ || !channel_->send(line)) return;
+  Pending& pending = pending_[ticket];
+  pending.done = std::move(done);
+  pending.timer = worker().schedule(std::chrono::seconds(40), [this, ticket] { on_deadline(ticket); });
+}
+
+void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
+  auto refuse = [&](std::string reason, std::string detail) {
+    request.done(AgentReply{ReplyKind::not_sent, {}, std::move(reason), std::move(detail)});
+  };
+  if (closed_) return refuse("agent_offline", fmt::format("agent {} is offline", id_));
+  if (pending_.size() >= options_.max_calls_in_flight_per_agent) {
+    return refuse("agent_busy", fmt::format("agent {} has {} calls in flight; try again later", id_, pending_.size()));
+  }
+  bool wants_progress = static_cast<bool>(request.on_progress);
+  // Without a wish of the caller an agent of ours applies its own deadlines; one that has none gets the default.
+  std::chrono::milliseconds timeout = request.timeout;
+  if (timeout.count() == 0) timeout = bounds_its_commands_ ? options_.max_call_time : options_.default_call_time;
+  std::string line =
+      protocol::encode_tools_call(std::to_string(ticket), request.tool, request.arguments, wants_progress, timeout);
+  if (line.size() > protocol::default_max_line_bytes) {
+    return refuse("arguments_too_large",
+                  fmt::format("the arguments are larger than the {} bytes that a tunnel carries in one line",
+                              protocol::default_max_line_bytes));
+  }
+  if (auto sent = channel_->send(line); !sent) {
+    return refuse("agent_busy", fmt::format("agent {}: {}", id_, sent.error().message));
+  }
+  Pending& pending = pending_[ticket];
+  pending.on_progress = std::move(request.on_progress);
+  pending.done = std::move(request.done);
+  pending.timer = worker().schedule(timeout + answer_grace, [this, ticket] { on_deadline(ticket); });
+  calls_in_flight_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void AgentLink::cancel(std::uint64_t ticket, std::string_view reason) {
+  auto found = pending_.find(ticket);
+  if (found == pending_.end() || found->second.cancelling) return;
+  found->second.cancelling = true;
+  // Progress that crosses with the cancellation is of no use to anybody.
+  found->second.on_progress = nullptr;
+  found->second.timer = worker().schedule(answer_grace, [this, ticket] { on_deadline(ticket); });
+  (void)channel_->send(protocol::encode_cancelled(std::to_string(ticket), reason));
+}
+
+void AgentLink::close(std::string_view reason) {
+  channel_->close(reason);
+}
+
+void AgentLink::on_deadline(std::uint64_t ticket) {
+  auto found = pending_.find(ticket);
+  if (found == pending_.end()) return;
+  if (found->second.cancelling) {
+    return finish(ticket, {ReplyKind::unconfirmed,
+                           {},
+                           "cancel_unconfirmed",
+                           fmt::format("agent {} did not confirm the cancellation", id_)});
+  }
+  (void)channel_->send(protocol::encode_cancelled(std::to_string(ticket), "deadline passed"));
+  finish(ticket,
+         {ReplyKind::timed_out, {}, "timed_out", fmt::format("agent {} did not answer before the deadline", id_)});
+}
+
+void AgentLink::finish(std::uint64_t ticket, AgentReply reply) {
+  auto node = pending_.extract(ticket);
+  if (node.empty()) return;
+  bool own = ticket >= ping_ticket_ && ticket < ping_ticket_ + own_tickets;
+  if (!own) calls_in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  node.mapped().timer.cancel();
+  node.mapped().done(std::move(reply));
+}
+
+void AgentLink::on_line(std::string_view line) {
+  last_received_ = clock_.steady_now();
+  last_seen_ns_.store(clock_.wall_now().time_since_epoch().count(), std::memory_order_relaxed);
+  auto message = protocol::parse_agent_message(line, line_limits());
+  if (!message) return on_malformed(message.error());
+  if (auto* response = std::get_if<protocol::AgentResponse>(&*message)) {
+    on_response(*response);
+  } else {
+    on_progress(std::get<protocol::AgentProgress>(*message));
+  }
+}
+
+void AgentLink::on_response(const protocol::AgentResponse& response) {
+  // An id that is not waited for is a late answer, or an attempt to answer somebody else's question: both are dropped.
+  auto ticket = ticket_of(response.id);
+  if (!ticket) return;
+  finish(*ticket, {response.is_error ? ReplyKind::error : ReplyKind::result, std::string(response.body), {}, {}});
+}
+
+void AgentLink::on_progress(const protocol::AgentProgress& progress) {
+  auto ticket = ticket_of(progress.token);
+  if (!ticket) return;
+  auto found = pending_.find(*ticket);
+  if (found != pending_.end() && found->second.on_progress) found->second.on_progress(progress.params);
+}
+
+void AgentLink::on_malformed(const Error& error) {
+  if (++malformed_lines_ == 1) {
+    log::warning("an agent sent a line that is not a message", {{"agent", id_}, {"reason", error.message}});
+  }
+  if (malformed_lines_ >= max_malformed_lines) channel_->close("too many malformed lines");
+}
+
+void AgentLink::on_closed(const Error& reason) {
+  closed_ = true;
+  watch_timer_.cancel();
+  auto self = shared_from_this();
+  // Moved out first: a caller that is told may start the next call at once.
+  auto pending = std::move(pending_);
+  pending_.clear();
+  calls_in_flight_.store(0, std::memory_order_relaxed);
+  owner_.closed(self, reason.message);
+  for (auto& [ticket, call] : pending) {
+    call.timer.cancel();
+    call.done(AgentReply{ReplyKind::lost,
+                         {},
+                         "tunnel_lost",
+                         fmt::format("the tunnel to agent {} ended before the answer: {}", id_, reason.message)});
+  }
+}
+
+void AgentLink::watch() {
+  auto silent_for = clock_.steady_now() - last_received_;
+  if (silent_for >= 3 * options_.keepalive) {
+    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silent_for).count();
+    return channel_->close(fmt::format("nothing heard for {} s", seconds));
+  }
+  if (silent_for * 2 >= options_.keepalive && !pending_.contains(ping_ticket_)) {
+    ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
+        [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
+  }
+  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+}
+
+void AgentLink::take_tools(const AgentReply& reply) {
+  if (reply.kind != ReplyKind::result) {
+    log::warning("an agent did not list its tools", {{"agent", id_}, {"reason", reply.detail}});
+    return;
+  }
+  auto tools = parse_tools_list(id_, reply.body, options_.max_tools_per_agent);
+  if (!tools) {
+    log::warning("an agent's list of tools is not usable", {{"agent", id_}, {"reason", tools.error().message}});
+    return;
+  }
+  auto shared = std::make_shared<const std::vector<AgentTool>>(*std::move(tools));
+  std::lock_guard lock(mutex_);
+  tools_ = std::move(shared);
+}
+
+void AgentLink::take_system_info(const AgentReply& reply) {
+  AgentStatus described;
+  if (reply.kind == ReplyKind::result) describe(reply.body, described);
+  if (described.os_version.empty()) described.os_version = "Unknown OS";
+  std::lock_guard lock(mutex_);
+  description_ = std::move(described);
+}
+
+AgentStatus AgentLink::status() const {
+  AgentStatus status;
+  {
+    std::lock_guard lock(mutex_);
+    status = description_;
+  }
+  status.id = id_;
+  status.address = peer_.address;
+  status.key_fingerprint = peer_.key_fingerprint;
+  status.software = peer_.software;
+  status.online = true;
+  status.connected_at = connected_at_;
+  status.last_seen = WallTime(WallTime::duration(last_seen_ns_.load(std::memory_order_relaxed)));
+  status.calls_in_flight = calls_in_flight_.load(std::memory_order_relaxed);
+  return status;
+}
+
+std::shared_ptr<const std::vector<AgentTool>> AgentLink::tools() const {
+  std::lock_guard lock(mutex_);
+  return tools_;
+}
+
+}  // namespace hive::fleet

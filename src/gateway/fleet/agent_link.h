@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "gateway/fleet/fleet.h"
+#include "net/ssh/line_channel.h"
+#include "protocol/agent_protocol.h"
+
+namespace hive::fleet {
+
+/// One tunnel: writes requests, matches answers, watches whether the peer is alive. Belongs to the channel's worker,
+/// except where it says thread-safe.
+class AgentLink final : public net::ssh::LineChannel::Handler, public std::enable_shared_from_this<AgentLink> {
+ public:
+  /// What the link tells its owner, on its worker.
+  struct Owner {
+    std::function<void(const std::shared_ptr<AgentLink>&, const std::string& reason)> closed;
+  };
+  AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options, Owner owner);
+
+  /// Starts reading and asks the agent what it is and what it can do.
+  void start(std::uint64_t first_ticket);
+  void send(std::uint64_t ticket, AgentRequest request);
+  void cancel(std::uint64_t ticket, std::string_view reason);
+  void close(std::string_view reason);
+
+  /// Thread-safe.
+  [[nodiscard]] net::Worker& worker() { return channel_->worker(); }
+  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] const net::ssh::Peer& peer() const { return peer_; }
+  [[nodiscard]] AgentStatus status() const;
+  [[nodiscard]] std::shared_ptr<const std::vector<AgentTool>> tools() const;
+
+  /// Tickets that one link uses for its own questions.
+  static constexpr std::uint64_t own_tickets = 3;
+
+ private:
+  struct Pending {
+    std::move_only_function<void(std::string_view)> on_progress;
+    std::move_only_function<void(AgentReply)> done;
+    net::Timer timer;
+    bool cancelling = false;
+  };
+
+  void on_line(std::string_view line) override;
+  void on_closed(const Error& reason) override;
+  void on_response(const protocol::AgentResponse& response);
+  void on_progress(const protocol::AgentProgress& progress);
+  void on_malformed(const Error& error);
+  void on_deadline(std::uint64_t ticket);
+  void finish(std::uint64_t ticket, AgentReply reply);
+  void ask(std::uint64_t ticket, std::string line, std::move_only_function<void(AgentReply)> done);
+  void take_tools(const AgentReply& reply);
+  void take_system_info(const AgentReply& reply);
+  void watch();
+
+  std::shared_ptr<net::ssh::LineChannel> channel_;
+  const Clock& clock_;
+  const Fleet::Options options_;
+  Owner owner_;
+  const std::string id_;
+  const net::ssh::Peer peer_;
+  const WallTime connected_at_;
+
+  std::unordered_map<std::uint64_t, Pending> pending_;
+  net::Timer watch_timer_;
+  std::uint64_t ping_ticket_ = 0;
+  SteadyTime last_received_;
+  unsigned malformed_lines_ = 0;
+  bool bounds_its_commands_ = false;  // it answers ping, so it is ours and its entries' deadlines hold
+  bool closed_ = false;
+
+  std::atomic<std::int64_t> last_seen_ns_;
+  std::atomic<std::uint32_t> calls_in_flight_ = 0;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const std::vector<AgentTool>> tools_;  // guarded by mutex_
+  AgentStatus description_;                              // guarded by mutex_
+};
+
+}  // namespace hive::fleet

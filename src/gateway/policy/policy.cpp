@@ -1,0 +1,93 @@
+#include "gateway/policy/policy.h"
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "gateway/policy/rate_limiter.h"
+#include "protocol/tools.h"
+
+namespace hive::policy {
+
+namespace {
+
+constexpr std::size_t max_rate_keys = 100'000;
+constexpr std::array<std::string_view, 3> role_names = {"read-only", "operator", "admin"};
+
+class ConfiguredPolicy final : public Policy {
+ public:
+  ConfiguredPolicy(const config::GatewayConfig& config, const Clock& clock) {
+    for (const auto& [tool, tier] : config.risk_tiers) {
+      // The loader has checked the names; a name that slips through must not open anything.
+      tiers_[tool] = protocol::tier_from_string(tier).value_or(protocol::Tier::admin);
+    }
+    for (const std::string& tier : config.require_approval_tiers) {
+      if (auto known = protocol::tier_from_string(tier)) approval_tiers_.insert(*known);
+    }
+    if (config.rate_limit_per_minute > 0) {
+      rate_limiter_.emplace(static_cast<std::size_t>(config.rate_limit_per_minute), max_rate_keys, clock);
+    }
+  }
+
+  [[nodiscard]] protocol::Tier tier_of(std::string_view tool) const override {
+    if (auto found = tiers_.find(tool); found != tiers_.end()) return found->second;
+    const protocol::ToolDescription* builtin = protocol::find_builtin_tool(tool);
+    return builtin == nullptr ? protocol::Tier::write : builtin->tier;
+  }
+
+  [[nodiscard]] Decision check_role(const Question& question) const override {
+    if (question.principal.role != Role::read_only) return Decision::allow();
+    return {false, "role", "the role read-only may look at the fleet but not call tools", {}};
+  }
+
+  // Every credential that exists today reaches the whole fleet.
+  [[nodiscard]] Decision check_scope(const Question&) const override { return Decision::allow(); }
+
+  [[nodiscard]] Decision check_approval(const Question& question) const override {
+    if (!approval_tiers_.contains(question.tier)) return Decision::allow();
+    return {false,
+            "approval_required",
+            fmt::format("{} is of tier {}, which require_approval_tiers keeps for calls that a second person approved; "
+                        "this gateway cannot take approvals yet",
+                        question.tool, protocol::to_string(question.tier)),
+            {}};
+  }
+
+  [[nodiscard]] Decision check_rate(const Question& question) const override {
+    if (!rate_limiter_) return Decision::allow();
+    // Lengths keep the key unambiguous whatever the names contain.
+    auto wait = rate_limiter_->try_acquire(fmt::format("{}:{}:{}:{}:{}", question.principal.name.size(),
+                                                       question.principal.name, question.agent.size(), question.agent,
+                                                       question.tool));
+    if (!wait) return Decision::allow();
+    return {false, "rate_limited",
+            fmt::format("more than rate_limit_per_minute calls of {} on {}; try again in {} s", question.tool,
+                        question.agent, std::chrono::ceil<std::chrono::seconds>(*wait).count()),
+            *wait};
+  }
+
+ private:
+  std::map<std::string, protocol::Tier, std::less<>> tiers_;
+  std::set<protocol::Tier> approval_tiers_;
+  mutable std::optional<RateLimiter> rate_limiter_;
+};
+
+}  // namespace
+
+std::string_view to_string(Role role) {
+  return role_names[static_cast<std::size_t>(role)];
+}
+
+std::optional<Role> role_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < role_names.size(); ++i) {
+    if (role_names[i] == name) return static_cast<Role>(i);
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const Policy> make_policy(const config::GatewayConfig& config, const Clock& clock) {
+  return std::make_shared<const ConfiguredPolicy>(config, clock);
+}
+
+}  // namespace hive::policy
