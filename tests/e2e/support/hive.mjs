@@ -1,0 +1,232 @@
+// A private hive for a test: the real programs, started by ./hive up in a folder of their own.
+
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
+
+// Runs a program to its end. Never throws for an exit code; `code` is null when a signal ended it.
+export function run(program, args, { env = process.env, input, timeout = 60_000, cwd } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = execFile(program, args, { env, cwd, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20 },
+      (error, stdout, stderr) => {
+        if (error && typeof error.code === 'string') return reject(error);
+        resolve({ code: error ? error.code ?? null : 0, signal: error?.signal ?? null, stdout, stderr });
+      });
+    child.stdin.on('error', () => {});
+    child.stdin.end(input ?? '');
+  });
+}
+
+// Waits until `condition` gives something true, and returns it.
+export async function eventually(what, condition, { within = 20_000, every = 25 } = {}) {
+  const end = Date.now() + within;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > end) assert.fail(`not within ${within} ms: ${what}`);
+    await delay(every);
+  }
+}
+
+// A check that this machine cannot make is skipped with its reason; where everything is required it fails.
+export function cannotRun(t, reason) {
+  if (process.env.HIVE_REQUIRE_ALL === '1') assert.fail(`${reason} (HIVE_REQUIRE_ALL=1)`);
+  t.skip(reason);
+}
+
+export function hasProgram(name) {
+  return process.env.PATH.split(':').concat('/usr/sbin').some((folder) => {
+    try {
+      fs.accessSync(path.join(folder, name), fs.constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+// The numbers in /proc/PID/status, in bytes.
+export function memory(pid) {
+  const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
+  const bytes = (name) => Number(status.match(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm'))?.[1] ?? 0) * 1024;
+  return { rss: bytes('VmRSS'), peak: bytes('VmHWM') };
+}
+
+// Pids of processes that carry NAME=VALUE in their environment.
+export function processesWith(variable) {
+  return fs.readdirSync('/proc').filter((entry) => {
+    if (!/^\d+$/.test(entry)) return false;
+    try {
+      return fs.readFileSync(`/proc/${entry}/environ`, 'latin1').split('\0').includes(variable);
+    } catch {
+      return false;
+    }
+  });
+}
+
+export function isAlive(pid) {
+  try {
+    return !/^\d+ \(.*\) Z/s.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
+}
+
+async function script(name, args) {
+  return run('bash', [path.join(root, 'tools', `${name}.sh`), ...args], {
+    env: { ...process.env, HIVE_ROOT: root, NO_COLOR: '1' },
+    timeout: 120_000,
+  });
+}
+
+export class Hive {
+  constructor(dir) {
+    this.dir = dir;
+  }
+
+  // `profile`: the allowed_commands of agent-1, or a function that makes them from a folder for scripts.
+  static async start({ agents = 1, profile } = {}) {
+    const base = fs.mkdtempSync(path.join(os.tmpdir(), 'hive-e2e-'));
+    const hive = new Hive(path.join(base, 'hive'));
+    hive.base = base;
+    hive.args = ['--dir', hive.dir];
+    const first = ['--agents', String(agents)];
+    if (profile) {
+      const file = path.join(base, 'profile.json');
+      fs.writeFileSync(file, JSON.stringify(typeof profile === 'function' ? profile(hive) : profile));
+      first.push('--agent-profile', file);
+    }
+    await hive.up(...first);
+    return hive;
+  }
+
+  // Starts what does not run.
+  async up(...options) {
+    const result = await script('up', [...this.args, ...options]);
+    assert.equal(result.code, 0, `./hive up failed:\n${result.stderr}`);
+    const text = execFileSync('sh', ['-c', '. "$1" && env -0', 'sh', path.join(this.dir, 'env')],
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME ?? '/' } });
+    this.env = Object.fromEntries(text.toString().split('\0').filter(Boolean)
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+    return result;
+  }
+
+  // Stops everything and removes the folder. Also when the test failed in the middle.
+  async stop() {
+    const result = await script('down', [...this.args, '--remove']);
+    fs.rmSync(this.base, { recursive: true, force: true });
+    assert.equal(result.code, 0, `./hive down failed:\n${result.stderr}`);
+  }
+
+  down(...options) {
+    return script('down', [...this.args, ...options]);
+  }
+
+  // Writes an executable shell script into the hive's folder and returns its path.
+  script(name, text) {
+    const file = path.join(this.base, name);
+    fs.writeFileSync(file, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+    return file;
+  }
+
+  pid(name) {
+    return Number(fs.readFileSync(path.join(this.dir, 'pids', `${name}.pid`), 'utf8').split(' ')[0]);
+  }
+
+  token(role) {
+    return fs.readFileSync(path.join(this.dir, 'gateway/tokens', role), 'utf8');
+  }
+
+  gatewayLog() {
+    return fs.readFileSync(path.join(this.dir, 'log/gateway.log'), 'utf8');
+  }
+
+  // The operator's command line with the environment of DIR/env.
+  myrmex(args, { env = {}, ...options } = {}) {
+    return run('myrmex', args, { env: { ...this.env, ...env }, ...options });
+  }
+
+  async fetch(route, { token = this.env.MYRMEX_TOKEN, headers = {}, ...options } = {}) {
+    const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
+    return fetch(this.env.MYRMEX_HTTP_URL + route, { ...options, headers: { ...authorization, ...headers } });
+  }
+
+  // POST /api/call. Returns the status, what the headers say, and the parsed body.
+  async call(name, args, options = {}) {
+    const response = await this.fetch('/api/call', {
+      method: 'POST',
+      body: JSON.stringify({ name, arguments: args }),
+      ...options,
+      headers: { 'content-type': 'application/json', ...options.headers },
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      outcome: response.headers.get('myrmex-outcome'),
+      reason: response.headers.get('myrmex-reason'),
+      requestId: response.headers.get('myrmex-request-id'),
+      body: JSON.parse(text),
+    };
+  }
+
+  async agents() {
+    const response = await this.fetch('/api/status');
+    assert.equal(response.status, 200);
+    return (await response.json()).agents;
+  }
+
+  async online(id) {
+    try {
+      return (await this.agents()).some((agent) => agent.id === id && agent.online);
+    } catch {
+      return false;
+    }
+  }
+
+  // The entries of the audit log, without its checkpoints.
+  audit() {
+    return fs.readFileSync(this.env.MYRMEX_AUDIT_LOG, 'utf8').split('\n').filter(Boolean)
+      .map((line) => JSON.parse(line)).filter((entry) => entry.seq !== undefined);
+  }
+
+  async assertLogVerifies() {
+    const result = await this.myrmex(['audit', 'verify']);
+    assert.equal(result.code, 0, `audit verify: ${result.stdout}${result.stderr}`);
+    return result;
+  }
+
+  // Starts the gateway in the test's own hands, in place of the one that ./hive up started.
+  async ownGateway() {
+    await this.end('gateway', 'SIGTERM');
+    const child = spawn('myrmex-gateway', ['--config', path.join(this.dir, 'gateway/gateway_config.json')],
+      { env: this.env, stdio: ['ignore', 'ignore', fs.openSync(path.join(this.dir, 'log/gateway.log'), 'a')] });
+    const exit = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+    await eventually('the gateway is ready', async () => {
+      try {
+        return (await this.fetch('/readyz')).ok;
+      } catch {
+        return false;
+      }
+    });
+    return { child, exit };
+  }
+
+  // Signals one process of the hive and waits until it is gone.
+  async end(name, signal) {
+    const pid = this.pid(name);
+    process.kill(pid, signal);
+    await eventually(`${name} has ended`, () => !isAlive(pid));
+  }
+}
+
+// Text of the first content block of a tool's result.
+export function text(answer) {
+  assert.ok(answer.body.result, `no result: ${JSON.stringify(answer.body)}`);
+  return answer.body.result.content[0].text;
+}
