@@ -43,6 +43,15 @@ void read_auth_token(Reader& reader, const Value& value, GatewayDraft& draft) {
   if (auto secret = reader.secret(value)) draft.auth_token = *std::move(secret);
 }
 
+// Who mixes up key and value has written a token here, so the value is not shown.
+std::optional<std::string> read_token_role(Reader& reader, const Value& value) {
+  static constexpr std::string_view roles[] = {"admin", "operator", "read-only"};
+  std::optional<std::string> role = reader.string(value);
+  if (!role || std::ranges::find(roles, *role) != std::end(roles)) return role;
+  reader.problem(value, "is not a role; write \"token\": \"role\" with the role admin, operator or read-only");
+  return std::nullopt;
+}
+
 // The keys of this object are secrets, so places are told by number.
 void read_tokens(Reader& reader, const Value& value, GatewayDraft& draft) {
   draft.names_tokens = says_something(value.raw);
@@ -50,7 +59,7 @@ void read_tokens(Reader& reader, const Value& value, GatewayDraft& draft) {
   for (const auto& [token, element] : reader.members(value)) {
     Value place{.field = fmt::format("{}[{}]", value.field, index++), .raw = element.raw};
     std::optional<Secret> secret = reader.secret_text(place, token);
-    std::optional<std::string> role = read_role(reader, place);
+    std::optional<std::string> role = read_token_role(reader, place);
     if (!secret || !role) continue;
     draft.tokens.push_back({.token = *std::move(secret), .role = *std::move(role)});
     draft.token_places.push_back(std::move(place));

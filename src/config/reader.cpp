@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/strings.h"
+#include "config/duplicate_key.h"
 #include "protocol/json.h"
 
 namespace hive::config {
@@ -44,6 +45,25 @@ bool has_control_character(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+std::string line_and_column(std::string_view text, std::size_t at) {
+  std::string_view before = text.substr(0, at);
+  std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return fmt::format("line {}, column {}", 1 + std::ranges::count(before, '\n'), 1 + before.size() - line_start);
+}
+
+// The JSON room says "at byte N"; people count lines.
+std::string with_line(std::string_view text, std::string message) {
+  constexpr std::string_view words = " at byte ";
+  std::size_t start = message.find(words);
+  if (start == std::string::npos) return message;
+  std::size_t end = message.find_first_not_of("0123456789", start + words.size());
+  if (end == std::string::npos) return message;
+  std::optional<std::int64_t> at = parse_int64(std::string_view(message).substr(0, end).substr(start + words.size()));
+  if (!at) return message;
+  return fmt::format("{} at {}{}", message.substr(0, start), line_and_column(text, static_cast<std::size_t>(*at)),
+                     message.substr(end));
+}
+
 }  // namespace
 
 Reader::Reader(std::string_view text, std::string path, const SecretSources& sources)
@@ -58,9 +78,15 @@ std::optional<Value> Reader::document() {
     record(fmt::format("{}:1: the file starts with a byte order mark; save it as UTF-8 without one", path_));
     return std::nullopt;
   }
-  // The message of the parser is not passed on where it could quote the file: keys of "tokens" are secrets.
   if (Result<void> valid = json::validate(text_, limits); !valid) {
-    record(fmt::format("{}: {}", path_, valid.error().message));
+    // The key is not shown: the keys of "tokens" are secrets.
+    std::optional<DuplicateKey> twice = text_.size() <= max_file_bytes ? find_duplicate_key(text_) : std::nullopt;
+    if (twice) {
+      record(fmt::format("{}: the key at {} stands in its object already, at {}; remove one of them", path_,
+                         line_and_column(text_, twice->second), line_and_column(text_, twice->first)));
+      return std::nullopt;
+    }
+    record(fmt::format("{}: {}", path_, with_line(text_, valid.error().message)));
     return std::nullopt;
   }
   std::string_view body = trim(text_);
