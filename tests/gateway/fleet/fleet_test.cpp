@@ -1,0 +1,145 @@
+#include "gateway/fleet/fleet.h"
+
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include "net/ssh/fake_line_channel.h"
+#include "protocol/agent_protocol.h"
+#include "protocol/tools.h"
+
+namespace hive::fleet {
+namespace {
+
+using net::ssh::FakeLineChannel;
+
+class FleetTest : public ::testing::Test {
+ protected:
+  ~FleetTest() override {
+    fleet_->close("end of test");
+    settle();
+  }
+
+  void settle() {
+    worker_.context().restart();
+    worker_.context().poll();
+  }
+
+  // A channel that answers what a gateway asks first, as an agent does.
+  std::shared_ptr<FakeLineChannel> connect(const std::string& agent) {
+    auto channel = std::make_shared<FakeLineChannel>(worker_, agent);
+    auto* raw = channel.get();
+    channel->on_send = [this, raw](const std::string& line) {
+      auto request = protocol::parse_agent_request(line, {});
+      if (!request || request->is_notification) return;
+      std::string result = request->method == "tools/list" ? protocol::tools_list_result() : "{}";
+      if (request->method == "tools/call") {
+        result =
+            R"({"content":[],"structuredContent":{"os_version":"Debian","running_services":["nginx"],"open_ports":["80"],"agent_version":"1"}})";
+      }
+      worker_.post([raw, answer = protocol::encode_result(request->id, result)] {
+        if (raw->is_open()) raw->arrive(answer);
+      });
+    };
+    fleet_->add(channel);
+    settle();
+    return channel;
+  }
+
+  ManualClock clock_;
+  net::Worker worker_;
+  std::vector<std::string> events_;
+  std::unique_ptr<Fleet> fleet_ = Fleet::create(
+      clock_, {.keepalive = std::chrono::milliseconds(40)},
+      {.online = [this](const std::string& agent, const net::ssh::Peer&) { events_.push_back("+" + agent); },
+       .offline = [this](const std::string& agent, const std::string&) { events_.push_back("-" + agent); }});
+};
+
+TEST_F(FleetTest, KnowsAnAgentAndItsToolsOnceItIsConnected) {
+  connect("edge-1");
+  auto agents = fleet_->snapshot();
+  ASSERT_EQ(agents.size(), 1U);
+  EXPECT_TRUE(agents[0].online);
+  EXPECT_EQ(agents[0].os_version, "Debian");
+  EXPECT_EQ(agents[0].running_services, std::vector<std::string>{"nginx"});
+  EXPECT_EQ(fleet_->tools().size(), 9U);
+  EXPECT_EQ(fleet_->tools()[0].name, "get_metrics");
+}
+
+TEST_F(FleetTest, ListsToolsOfAllAgentsInAStableOrder) {
+  connect("edge-2");
+  connect("edge-1");
+  auto tools = fleet_->tools();
+  ASSERT_EQ(tools.size(), 18U);
+  EXPECT_EQ(tools.front().agent, "edge-1");
+  EXPECT_EQ(tools.back().agent, "edge-2");
+}
+
+TEST_F(FleetTest, RemembersAnAgentThatLeft) {
+  auto channel = connect("edge-1");
+  clock_.advance(std::chrono::seconds(7));
+  channel->break_down();
+  settle();
+  auto status = fleet_->find("edge-1");
+  ASSERT_TRUE(status.has_value());
+  EXPECT_FALSE(status->online);
+  EXPECT_EQ(status->os_version, "Debian");
+  EXPECT_TRUE(fleet_->tools().empty());
+  EXPECT_EQ(events_, (std::vector<std::string>{"+edge-1", "-edge-1"}));
+}
+
+TEST_F(FleetTest, TheNewestConnectionOfAnIdReplacesTheOldOne) {
+  auto old_channel = connect("edge-1");
+  auto new_channel = connect("edge-1");
+  EXPECT_FALSE(old_channel->is_open());
+  EXPECT_NE(old_channel->close_reason().find("newer connection"), std::string::npos);
+  EXPECT_TRUE(new_channel->is_open());
+  EXPECT_TRUE(fleet_->find("edge-1")->online);
+  EXPECT_EQ(events_, (std::vector<std::string>{"+edge-1", "+edge-1"}));
+}
+
+TEST_F(FleetTest, ClosesATunnelThatSendsNothingButMalformedLines) {
+  auto channel = connect("edge-1");
+  for (int i = 0; i < 64; ++i)
+    channel->arrive("not json");
+  EXPECT_FALSE(channel->is_open());
+}
+
+TEST_F(FleetTest, PingsASilentAgentAndEndsATunnelThatStaysSilent) {
+  auto channel = connect("edge-1");
+  channel->on_send = nullptr;
+  size_t before = channel->sent().size();
+  clock_.advance(std::chrono::milliseconds(50));
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (channel->sent().size() == before && std::chrono::steady_clock::now() < deadline) {
+    worker_.context().restart();
+    worker_.context().run_one_for(std::chrono::milliseconds(50));
+  }
+  ASSERT_GT(channel->sent().size(), before);
+  EXPECT_NE(channel->sent().back().find("ping"), std::string::npos);
+  clock_.advance(std::chrono::milliseconds(200));
+  while (channel->is_open() && std::chrono::steady_clock::now() < deadline) {
+    worker_.context().restart();
+    worker_.context().run_one_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_NE(channel->close_reason().find("nothing heard"), std::string::npos);
+}
+
+TEST_F(FleetTest, DisconnectEndsTheSession) {
+  auto channel = connect("edge-1");
+  fleet_->disconnect("edge-1", "revoked");
+  settle();
+  EXPECT_FALSE(channel->is_open());
+  EXPECT_FALSE(fleet_->find("edge-1")->online);
+}
+
+TEST_F(FleetTest, TakesNobodyAfterClose) {
+  fleet_->close("stopping");
+  auto channel = std::make_shared<FakeLineChannel>(worker_, "late");
+  fleet_->add(channel);
+  settle();
+  EXPECT_FALSE(channel->is_open());
+  EXPECT_TRUE(fleet_->snapshot().empty());
+}
+
+}  // namespace
+}  // namespace hive::fleet

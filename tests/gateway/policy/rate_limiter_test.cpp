@@ -1,0 +1,52 @@
+#include "gateway/policy/rate_limiter.h"
+
+#include <gtest/gtest.h>
+
+namespace hive::policy {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(RateLimiterTest, AcceptsUpToTheLimitInAnyWindow) {
+  ManualClock clock;
+  RateLimiter limiter(2, 10, clock);
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  clock.advance(seconds(30));
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  auto wait = limiter.try_acquire("a");
+  ASSERT_TRUE(wait.has_value());
+  EXPECT_EQ(*wait, seconds(30));
+  clock.advance(*wait);
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_TRUE(limiter.try_acquire("a").has_value());
+}
+
+TEST(RateLimiterTest, RefusedCallsDoNotCount) {
+  ManualClock clock;
+  RateLimiter limiter(1, 10, clock);
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(limiter.try_acquire("a").has_value());
+  clock.advance(seconds(60));
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+}
+
+TEST(RateLimiterTest, KeysAreIndependent) {
+  ManualClock clock;
+  RateLimiter limiter(1, 10, clock);
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("b").has_value());
+}
+
+TEST(RateLimiterTest, TheNumberOfKeysIsBoundedAndIdleOnesMakeRoom) {
+  ManualClock clock;
+  RateLimiter limiter(1, 2, clock);
+  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("b").has_value());
+  EXPECT_TRUE(limiter.try_acquire("c").has_value());
+  clock.advance(seconds(60));
+  EXPECT_FALSE(limiter.try_acquire("c").has_value());
+}
+
+}  // namespace
+}  // namespace hive::policy
