@@ -38,6 +38,11 @@ case $preset in
   *) usage_error "build: no preset '$preset'; there are: release debug asan tsan fuzz" ;;
 esac
 
+case $preset in
+  fuzz) prepare lint ;;
+  *) prepare ;;
+esac
+
 cd "$HIVE_ROOT"
 readonly folder=build/$preset log=build/$preset/hive-build.log
 # A checkout that was moved or copied carries a cache that points to its old place; CMake refuses to use it.

@@ -36,6 +36,13 @@ run_tool() {
   bash "$HIVE_ROOT/tools/$name.sh" "$@"
 }
 
+# prepare GROUP...: installs what the groups of packaging/packages.txt need. Not again where a command of ours calls
+# another one: that sets HIVE_READY.
+prepare() { [ -n "${HIVE_READY-}" ] || run_tool setup --quiet build "$@"; }
+
+# build_programs: brings the programs up to date, unless HIVE_BIN names others.
+build_programs() { [ -n "${HIVE_READY-}${HIVE_BIN-}" ] || run_tool build --quiet; }
+
 # need_value OPTION COUNT: fails unless the option is followed by a value.
 need_value() { [ "$2" -ge 2 ] || usage_error "$1 needs a value"; }
 

@@ -32,6 +32,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+prepare lint
 cd "$HIVE_ROOT"
 failed=()
 

@@ -44,6 +44,8 @@ fi
 [ ${#presets[@]} -gt 0 ] || presets=(release)
 ! $full || presets=(release asan tsan)
 
+if $full; then prepare run demo test lint; else prepare run demo test; fi
+
 passed=0 failed=0 skipped=0 broken=()
 
 # count_junit FILE: adds the numbers of ctest's report. Attributes of <testsuite>, as CMake documents --output-junit.
@@ -77,10 +79,13 @@ run_unit() {
 run_e2e() {
   local node report=$HIVE_ROOT/build/e2e.tap key
   node=$(hive_node) || die "no Node.js 22 here; run ./hive setup test"
-  [ -x "$HIVE_ROOT/build/release/bin/myrmex" ] || run_tool build
+  run_tool build --quiet || {
+    broken+=("build of release")
+    return 0
+  }
   say "end-to-end tests"
   rm -f -- "$report"
-  HIVE_FULL=$($full && echo 1 || echo 0) "$node" --test --test-concurrency=1 \
+  HIVE_READY=1 HIVE_FULL=$($full && echo 1 || echo 0) "$node" --test --test-concurrency=1 \
     --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$report" \
     "$HIVE_ROOT"/tests/e2e/*.test.mjs || true

@@ -52,6 +52,8 @@ if [ -n "$profile" ]; then
   [ -r "$profile" ] || usage_error "up: --agent-profile: cannot read $profile"
   jq -e 'type == "array"' "$profile" >/dev/null 2>&1 || usage_error "up: --agent-profile: $profile is not a JSON array"
 fi
+prepare run
+build_programs
 for program in myrmex-gateway myrmex-agent myrmex; do
   [ -x "$hive_bin/$program" ] || die "$hive_bin/$program is missing; run ./hive build, or set HIVE_BIN"
 done

@@ -80,7 +80,7 @@ export function isAlive(pid) {
 
 async function script(name, args) {
   return run('bash', [path.join(root, 'tools', `${name}.sh`), ...args], {
-    env: { ...process.env, HIVE_ROOT: root, NO_COLOR: '1' },
+    env: { ...process.env, HIVE_ROOT: root, HIVE_READY: '1', NO_COLOR: '1' },
     timeout: 120_000,
   });
 }

@@ -1,0 +1,190 @@
+// The figures of ./hive bench: ours next to other programs in the same run, as ratios. Started by tools/bench.sh.
+//
+// What is compared is measured in turn within a round, and the ratio is the median of the rounds' ratios: machines drift
+// by ten per cent and more within minutes, and a ratio of neighbours in time does not.
+
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { startEverything, startNginx } from './peers.mjs';
+import { folder, forkExec, median, memoryOf, root, run, settledMemory, startProgram, wrk } from './measure.mjs';
+import { BenchHive } from './hive.mjs';
+
+const { values: options, positionals } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, rounds: { type: 'string' }, seconds: { type: 'string' } },
+  allowPositionals: true,
+});
+const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
+const seconds = Number(options.seconds ?? (options.quick ? 2 : 4));
+const callerCounts = [1, 16, 64];
+const idleAgents = options.quick ? 200 : 500;
+
+const verdicts = [];
+const round1 = (value) => Math.round(value * 10) / 10;
+const rate = (value) => Math.round(value).toLocaleString('en-US');
+const milliseconds = (microseconds) => (microseconds / 1000).toFixed(2);
+
+function target(name, value, holds, wanted) {
+  verdicts.push({ target: name, wanted, measured: value, met: holds ? 'yes' : 'NO' });
+}
+
+function table(title, rows) {
+  console.log(`\n${title}`);
+  const columns = Object.keys(rows[0]);
+  const width = (column) => Math.max(column.length, ...rows.map((row) => String(row[column]).length));
+  const line = (cells) => console.log('  ' + cells.map((cell, i) => {
+    const padded = width(columns[i]);
+    return i === 0 ? String(cell).padEnd(padded) : String(cell).padStart(padded);
+  }).join('   ').trimEnd());
+  line(columns);
+  for (const row of rows) line(columns.map((column) => row[column]));
+}
+
+// Measures every subject at every number of callers, in turn, `rounds` times.
+async function inTurn(subjects) {
+  const results = new Map();
+  for (let round = 0; round < rounds; round++) {
+    for (const callers of callerCounts) {
+      for (const [name, measure] of Object.entries(subjects)) {
+        const key = `${name} ${callers}`;
+        if (!results.has(key)) results.set(key, []);
+        results.get(key).push(await measure(callers, seconds));
+      }
+    }
+  }
+  const of = (name, callers) => results.get(`${name} ${callers}`);
+  return {
+    median: (name, callers, field) => median(of(name, callers).map((result) => result[field])),
+    ratio: (name, other, callers) => median(of(name, callers).map((result, i) => result.rate / of(other, callers)[i].rate)),
+  };
+}
+
+function figuresOf(measured, names, reference) {
+  const rows = [];
+  for (const callers of callerCounts) {
+    for (const name of names) {
+      rows.push({
+        callers,
+        what: name,
+        'calls/s': rate(measured.median(name, callers, 'rate')),
+        'p50 ms': milliseconds(measured.median(name, callers, 'p50')),
+        'p99 ms': milliseconds(measured.median(name, callers, 'p99')),
+        'ours : it': name === reference ? '' : measured.ratio(reference, name, callers).toFixed(2),
+      });
+    }
+  }
+  return rows.map(({ what, ...rest }) => ({ what, ...rest }));
+}
+
+const benches = {
+  async calls() {
+    const hive = await BenchHive.start();
+    const url = `${hive.env.MYRMEX_HTTP_URL}/api/call`;
+    const headers = { Authorization: `Bearer ${hive.env.MYRMEX_TOKEN}`, 'Content-Type': 'application/json' };
+    const body = JSON.stringify({ name: 'agent-1__get_metrics', arguments: {} });
+    const size = await hive.checkedCall('agent-1__get_metrics', {});
+    const nginx = await startNginx(size);
+    const everything = await startEverything();
+    try {
+      const measured = await inTurn({
+        'hive get_metrics': (callers, time) => wrk({ url, headers, body, callers, seconds: time }),
+        'server-everything echo': (callers, time) => wrk({ ...everything.load, callers, seconds: time }),
+        'nginx static file': (callers, time) => wrk({ url: nginx.url, callers, seconds: time }),
+      });
+      table(`A cheap tool through the whole path (HTTP, gates, audit log on, SSH tunnel, agent); answers of ${size} bytes`,
+        figuresOf(measured, ['hive get_metrics', 'server-everything echo', 'nginx static file'], 'hive get_metrics'));
+      const ratio = measured.ratio('hive get_metrics', 'server-everything echo', 64);
+      target('cheap calls at 64 callers, to server-everything', `${round1(ratio)} times`, ratio >= 12, 'at least 12 times');
+      await hive.verifyLog();
+    } finally {
+      everything.stop();
+      nginx.stop();
+      await hive.stop();
+    }
+  },
+
+  async commands() {
+    const hive = await BenchHive.start();
+    const url = `${hive.env.MYRMEX_HTTP_URL}/api/call`;
+    const headers = { Authorization: `Bearer ${hive.env.MYRMEX_TOKEN}`, 'Content-Type': 'application/json' };
+    const body = JSON.stringify({ name: 'agent-1__run_command', arguments: { name: 'uptime' } });
+    try {
+      await hive.checkedCall('agent-1__run_command', { name: 'uptime' });
+      const measured = await inTurn({
+        'hive run_command uptime': (callers, time) => wrk({ url, headers, body, callers, seconds: time }),
+        'plain fork and exec of it': (callers, time) => forkExec(callers, time, 'uptime'),
+      });
+      table('Running a command, with a durable intent record before and an outcome record after it',
+        figuresOf(measured, ['hive run_command uptime', 'plain fork and exec of it'], 'hive run_command uptime'));
+      const ratio = measured.ratio('hive run_command uptime', 'plain fork and exec of it', 64);
+      target('run_command at 64 callers, to plain fork and exec', `${Math.round(ratio * 100)} %`, ratio >= 0.8, 'at least 80 %');
+      await hive.verifyLog();
+    } finally {
+      await hive.stop();
+    }
+  },
+
+  async memory() {
+    const hive = await BenchHive.start();
+    try {
+      const agent = hive.pid('agent-1');
+      const fresh = memoryOf(agent);
+      for (let i = 0; i < 200; i++) await hive.checkedCall('agent-1__get_metrics', {});
+      for (let i = 0; i < 50; i++) await hive.checkedCall('agent-1__run_command', { name: 'uptime' });
+      const used = memoryOf(agent);
+      const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
+
+      const keys = path.join(hive.dir, 'idle');
+      fs.mkdirSync(keys);
+      const lines = await run(path.join(folder, 'idle_agents'), ['keys', keys, String(idleAgents)]);
+      await hive.authorise(lines);
+      const gateway = hive.pid('gateway');
+      const before = await settledMemory(gateway);
+      const [host, port] = hive.env.MYRMEX_SSH_ADDR.split(':');
+      const swarm = await startProgram(path.join(folder, 'idle_agents'),
+        ['run', keys, String(idleAgents), host, port, hive.env.MYRMEX_HOST_KEY], /^ready/);
+      await hive.waitForAgents(idleAgents + 1);
+      const after = await settledMemory(gateway);
+      swarm.stop();
+      const each = (after.pss - before.pss) / idleAgents / 1024;
+      table('Memory (PSS: what is shared counts once; RSS: what top shows)', [
+        { what: 'agent after its start', 'PSS MiB': mebibytes(fresh.pss), 'RSS MiB': mebibytes(fresh.rss) },
+        { what: 'agent after 250 calls', 'PSS MiB': mebibytes(used.pss), 'RSS MiB': mebibytes(used.rss) },
+        { what: 'gateway, 1 agent', 'PSS MiB': mebibytes(before.pss), 'RSS MiB': mebibytes(before.rss) },
+        { what: `gateway, ${idleAgents + 1} agents`, 'PSS MiB': mebibytes(after.pss), 'RSS MiB': mebibytes(after.rss) },
+      ]);
+      target(`gateway memory for each of ${idleAgents} idle agents`, `${round1(each)} KiB`, each <= 24, 'at most 24 KiB');
+      target('RSS of an agent', `${mebibytes(used.rss)} MiB`, used.rss <= 8 * (1 << 20), 'at most 8 MiB');
+    } finally {
+      await hive.stop();
+    }
+  },
+
+  async audit() {
+    const program = path.join(folder, 'audit_bench');
+    console.log('\nAudit log');
+    const output = await run(program, options.quick ? ['--quick'] : []);
+    for (const line of output.trimEnd().split('\n')) console.log(`  ${line}`);
+    const verified = output.match(/verif[^\n]*?([\d][\d,_.]*)\s*(?:entries)?\/s/i);
+    const perSecond = verified ? Number(verified[1].replace(/[,_]/g, '')) : NaN;
+    target('audit entries verified a second on one core', rate(perSecond), perSecond >= 300_000, 'at least 300,000');
+  },
+};
+
+const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
+for (const name of chosen) {
+  if (!(name in benches)) {
+    console.error(`hive: bench: no benchmark '${name}'; there are: ${Object.keys(benches).join(' ')}`);
+    process.exit(2);
+  }
+}
+
+const cpu = fs.readFileSync('/proc/cpuinfo', 'utf8').match(/^model name\s*:\s*(.*)$/m)?.[1] ?? os.arch();
+console.log(`${os.cpus().length} cores of ${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB, Linux ${os.release()}, ` +
+  `load ${os.loadavg()[0].toFixed(1)}; Node ${process.version} for server-everything`);
+console.log(`${rounds} round${rounds === 1 ? '' : 's'} of ${seconds} s each; load generator, gateway and agent share the cores` +
+  `; built from ${(await run('git', ['-C', root, 'describe', '--always', '--dirty'])).trim()}`);
+for (const name of chosen) await benches[name]();
+table('Targets', verdicts);

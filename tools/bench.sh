@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# ./hive bench: speed and memory next to other programs in the same run.
+set -euo pipefail
+# shellcheck source=tools/hive_lib.sh
+source "$HIVE_ROOT/tools/hive_lib.sh"
+
+usage() {
+  cat <<'TEXT'
+Usage: ./hive bench [OPTIONS] [NAME...]
+
+Prints figures next to those of other programs, measured in turn in the same run, and whether each target is met.
+
+  calls      a cheap tool over HTTP at 1, 16 and 64 callers, next to the MCP project's server-everything and to nginx
+  commands   run_command uptime, next to plain fork and exec
+  memory     the gateway with idle agents, and an agent
+  audit      entries made durable and verified a second
+
+  --quick          one short round
+  --rounds N       rounds (default 3)
+  --seconds N      length of one measurement (default 4)
+
+Examples:
+  ./hive bench --quick
+  ./hive bench calls commands
+TEXT
+}
+
+arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) usage && exit 0 ;;
+    --quick) arguments+=("$1") ;;
+    --rounds | --seconds)
+      need_value "$1" $#
+      [[ $2 =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "bench: $1 '$2' is not a number from 1 to 999"
+      arguments+=("$1" "$2") && shift
+      ;;
+    calls | commands | memory | audit) arguments+=("$1") ;;
+    *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
+  esac
+  shift
+done
+prepare run bench
+build_programs
+
+node=$(hive_node) || node=$(command -v node) || die "Node.js is missing; run ./hive setup bench"
+export HIVE_BIN=$hive_bin
+exec "$node" "$HIVE_ROOT/bench/run.mjs" "${arguments[@]}"
