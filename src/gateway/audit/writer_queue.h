@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace hive::audit {
+
+using OnDurable = std::move_only_function<void(Result<std::uint64_t>)>;
+
+/// Entries on their way to the disk: their bodies one behind the other in one buffer, so that queueing costs no
+/// allocation. Not thread-safe.
+class WriterQueue {
+ public:
+  struct Item {
+    std::uint32_t body_bytes = 0;
+    OnDurable on_durable;
+  };
+
+  void push(std::string_view body, OnDurable on_durable) {
+    bodies_ += body;
+    waiters_ += on_durable ? 1 : 0;
+    items_.push_back({static_cast<std::uint32_t>(body.size()), std::move(on_durable)});
+  }
+
+  [[nodiscard]] bool empty() const { return items_.empty(); }
+  [[nodiscard]] size_t entries() const { return items_.size(); }
+  [[nodiscard]] size_t bytes() const { return bodies_.size(); }
+  [[nodiscard]] size_t waiters() const { return waiters_; }
+  [[nodiscard]] std::vector<Item>& items() { return items_; }
+  [[nodiscard]] std::string_view bodies() const { return bodies_; }
+
+  /// Gives up the entries that somebody waits for; returns their callbacks.
+  std::vector<OnDurable> drop_waiters() {
+    std::vector<OnDurable> dropped;
+    WriterQueue kept;
+    size_t at = 0;
+    for (Item& item : items_) {
+      std::string_view body = std::string_view(bodies_).substr(at, item.body_bytes);
+      at += item.body_bytes;
+      if (item.on_durable) {
+        dropped.push_back(std::move(item.on_durable));
+      } else {
+        kept.push(body, nullptr);
+      }
+    }
+    *this = std::move(kept);
+    return dropped;
+  }
+
+  /// Empties it and keeps its memory for the next round, unless a burst made it large.
+  void clear() {
+    constexpr size_t kept_bytes = size_t{4} << 20;
+    items_.clear();
+    bodies_.clear();
+    waiters_ = 0;
+    if (bodies_.capacity() > kept_bytes) bodies_.shrink_to_fit();
+    if (items_.capacity() * sizeof(Item) > kept_bytes) items_.shrink_to_fit();
+  }
+
+ private:
+  std::string bodies_;
+  std::vector<Item> items_;
+  size_t waiters_ = 0;
+};
+
+}  // namespace hive::audit
