@@ -18,11 +18,12 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// One request, read completely within the server's limits.
 struct Request {
   std::string method;
-  std::string path;   ///< percent-decoded, without query, checked for NUL and invalid UTF-8
+  std::string path;   ///< percent-decoded, without query; no NUL, no invalid UTF-8, no "." or ".." segment
   std::string query;  ///< raw
   Headers headers;    ///< names in lower case
   std::string body;
-  std::string peer_address;
+  std::string peer_address;   ///< without port; an IPv4 peer of an IPv6 socket in IPv4 form, a zone id kept
+  std::string local_address;  ///< the address of ours that the client reached, in the same form
   bool is_tls = false;
   Worker* worker = nullptr;  ///< of this connection
 
@@ -35,8 +36,8 @@ struct Request {
 struct Response {
   unsigned status = 200;
   std::string content_type = "application/json";
-  Headers headers;
-  std::string body;
+  Headers headers = {};
+  std::string body = {};
 };
 
 /// A response that is sent piece by piece (server-sent events). Thread-safe.

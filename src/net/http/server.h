@@ -12,10 +12,10 @@
 namespace hive::net::http {
 
 struct ServerOptions {
-  std::string listen_address;        ///< "HOST:PORT", ":PORT", "[::1]:0"
-  bool loopback_only = false;        ///< refuse to bind anything but a loopback address
-  std::string tls_certificate_path;  ///< both empty: plaintext
-  std::string tls_key_path;
+  std::string listen_address = {};        ///< "HOST:PORT", ":PORT", "[::1]:0"
+  bool loopback_only = false;             ///< refuse to bind anything but a loopback address
+  std::string tls_certificate_path = {};  ///< both empty: plaintext
+  std::string tls_key_path = {};
   std::size_t max_header_bytes = 16384;
   std::size_t max_body_bytes = std::size_t{1} << 20;
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);
@@ -23,12 +23,28 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
   std::size_t max_connections = 4096;
-  std::size_t max_connections_per_source = 1024;
+  std::size_t max_connections_per_source = 1024;  ///< a source is an IPv4 address or an IPv6 /64
+  /// Bodies that are still arriving, over all connections; beyond it requests are answered 503.
+  std::size_t max_buffered_body_bytes = std::size_t{64} << 20;
+  /// What one stream may have queued for a client that does not read.
+  std::size_t max_stream_queue_bytes = std::size_t{1} << 20;
+  /// Sent with every response that does not set the same header itself.
+  Headers default_headers = {
+      {"X-Content-Type-Options", "nosniff"},
+      {"Cache-Control", "no-store"},
+      {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+      {"Referrer-Policy", "no-referrer"},
+  };
 };
 
-/// An HTTP/1.1 server on the runtime's workers. Malformed requests are answered with 4xx and closed, never passed on.
+/// An HTTP/1.1 server (RFC 9112) on the runtime's workers. Malformed requests are answered with 4xx as
+/// application/problem+json (RFC 9457) and closed, never passed on. A client that ends its sending side before the
+/// answer counts as gone for on_disconnect, but still gets the answer if one is given.
+/// Destroy it before the runtime, and stop the runtime before destroying what the handler refers to: destroying the
+/// server closes its connections, but a handler may be running meanwhile.
 class Server {
  public:
+  /// Binds and starts to accept. Errors name the address or the file.
   static Result<std::unique_ptr<Server>> listen(Runtime& runtime, ServerOptions options, Handler handler);
   virtual ~Server() = default;
   [[nodiscard]] virtual std::uint16_t port() const = 0;

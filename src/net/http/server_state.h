@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "net/http/connection_limits.h"
+#include "net/http/request_parser.h"
+#include "net/http/server.h"
+#include "net/http/tls_context.h"
+
+namespace hive::net::http {
+
+class Shard;
+
+/// What the connections of one server share. Thread-safe where it changes.
+struct ServerState {
+  ServerState(ServerOptions server_options, Handler request_handler)
+      : options(std::move(server_options)),
+        handler(std::move(request_handler)),
+        parser_limits{.max_header_bytes = options.max_header_bytes,
+                      .max_target_bytes = std::min<std::size_t>(8192, options.max_header_bytes),
+                      .max_body_bytes = options.max_body_bytes},
+        limits(std::make_shared<ConnectionLimits>(options.max_connections, options.max_connections_per_source)) {}
+
+  /// Of new connections; null without TLS.
+  std::shared_ptr<SSL_CTX> tls_context() const {
+    std::lock_guard lock(tls_mutex);
+    return tls;
+  }
+  void set_tls_context(std::shared_ptr<SSL_CTX> context) {
+    std::lock_guard lock(tls_mutex);
+    tls = std::move(context);
+  }
+
+  const ServerOptions options;
+  const Handler handler;
+  const ParserLimits parser_limits;
+  const std::shared_ptr<ConnectionLimits> limits;
+  std::vector<std::unique_ptr<Shard>> shards;  // filled before the first connection
+  std::atomic<bool> draining = false;
+  std::atomic<std::size_t> buffered_body_bytes = 0;
+
+ private:
+  mutable std::mutex tls_mutex;
+  std::shared_ptr<SSL_CTX> tls;  // guarded by tls_mutex
+};
+
+}  // namespace hive::net::http
