@@ -27,7 +27,7 @@ struct Peer {
 /// there, except where it says thread-safe. Writing is batched: one flush a loop turn.
 class LineChannel : public std::enable_shared_from_this<LineChannel> {
  public:
-  /// Receives what the channel brings. The channel holds it weakly through set_handler's shared pointer owner.
+  /// Receives what the channel brings.
   class Handler {
    public:
     virtual ~Handler() = default;
@@ -43,15 +43,18 @@ class LineChannel : public std::enable_shared_from_this<LineChannel> {
 
   [[nodiscard]] virtual Worker& worker() = 0;
   [[nodiscard]] virtual const Peer& peer() const = 0;
-  /// Lines that arrive before a handler is set wait.
+  /// Lines that arrive before a handler is set wait. The channel keeps the handler until on_closed() has returned; a
+  /// handler that owns its channel is freed then.
   virtual void set_handler(std::shared_ptr<Handler> handler) = 0;
   /// Queues `line` and a newline. Fails with resource_exhausted when the queue is full (the line is not queued) and
   /// with unavailable when the channel is closed.
   virtual Result<void> send(std::string_view line) = 0;
   [[nodiscard]] virtual size_t queued_bytes() const = 0;
-  /// Stops or resumes reading: the peer's window closes and it has to wait.
+  /// Stops or resumes reading: the peer's window closes and it has to wait. No line is delivered while stopped, also
+  /// not the rest of a batch; at most about 2.5 MiB of what the peer sends meanwhile is kept.
   virtual void set_reading(bool enabled) = 0;
-  /// Sends what is queued as far as that is possible at once, then ends the connection. on_closed follows.
+  /// Sends what is queued as far as that is possible at once, then ends the connection; the peer is told the reason. No
+  /// line is delivered any more; on_closed follows, never from within this call.
   virtual void close(std::string_view reason) = 0;
   [[nodiscard]] virtual bool is_open() const = 0;
 };

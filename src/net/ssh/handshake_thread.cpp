@@ -1,0 +1,251 @@
+#include "net/ssh/handshake_thread.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <libssh/libssh.h>
+#include <libssh/server.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "net/ssh/keys.h"
+#include "net/ssh/session_channel.h"
+#include "net/ssh/sockets.h"
+
+namespace hive::net::ssh {
+
+namespace {
+
+/// New connections in one turn of the loop; the handshakes in progress have their turn in between.
+constexpr int accepts_per_turn = 16;
+/// Refusals that are logged one by one in a window of time; a flood must not fill the disk.
+constexpr size_t logged_refusals = 20;
+constexpr std::chrono::seconds log_window_length{10};
+/// How long to leave the listener alone when the process has no descriptor or memory left.
+constexpr std::chrono::milliseconds accept_pause{200};
+
+}  // namespace
+
+void HandshakeThread::BindDeleter::operator()(ssh_bind_struct* bind) const {
+  ssh_bind_free(bind);
+}
+
+HandshakeThread::HandshakeThread(Runtime& runtime, UniqueFd listener, std::shared_ptr<const ServerOptions> options)
+    : runtime_(runtime),
+      options_(std::move(options)),
+      listener_(std::move(listener)),
+      sources_(options_->max_unauthenticated_per_source) {}
+
+Result<std::unique_ptr<HandshakeThread>> HandshakeThread::start(Runtime& runtime, UniqueFd listener,
+                                                                const crypto::PrivateKey& host_key,
+                                                                std::shared_ptr<const ServerOptions> options) {
+  std::unique_ptr<HandshakeThread> thread(new HandshakeThread(runtime, std::move(listener), std::move(options)));
+  TRY(thread->prepare(host_key));
+  thread->thread_ = std::thread([self = thread.get()] { self->run(); });
+  return thread;
+}
+
+HandshakeThread::~HandshakeThread() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void HandshakeThread::stop() {
+  stopping_.store(true);
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the thread is awake anyway.
+  (void)!::write(wake_.get(), &one, sizeof(one));
+}
+
+Result<void> HandshakeThread::prepare(const crypto::PrivateKey& host_key) {
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !wake_) return std::unexpected(system_error(errno, "SSH listener"));
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &wake_}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    return std::unexpected(system_error(errno, "SSH listener"));
+  }
+
+  bind_.reset(ssh_bind_new());
+  if (!bind_) return fail(ErrorCode::resource_exhausted, "SSH listener: out of memory");
+  const bool process_config = false;
+  KeyHandle key = TRY(to_libssh_key(host_key));
+  const bool done = ssh_bind_options_set(bind_.get(), SSH_BIND_OPTIONS_PROCESS_CONFIG, &process_config) == SSH_OK &&
+                    // No version for scanners to match against lists of old faults.
+                    ssh_bind_options_set(bind_.get(), SSH_BIND_OPTIONS_BANNER, "MyrmexHive") == SSH_OK &&
+                    ssh_bind_options_set(bind_.get(), SSH_BIND_OPTIONS_IMPORT_KEY, key.get()) == SSH_OK;
+  if (!done) return fail(ErrorCode::internal, "SSH host key: {}", escape_for_terminal(ssh_get_error(bind_.get())));
+  // The bind has taken the key.
+  (void)key.release();
+  return {};
+}
+
+void HandshakeThread::run() {
+  std::array<epoll_event, 64> events{};
+  while (!stopping_.load()) {
+    update_listening();
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_milliseconds());
+    if (stopping_.load()) break;
+    bool can_accept = false;
+    for (int i = 0; i < std::max(count, 0); ++i) {
+      void* what = events[static_cast<size_t>(i)].data.ptr;
+      if (what == &wake_) continue;
+      if (what == &listener_) {
+        can_accept = true;
+      } else {
+        go_on(*static_cast<Entry*>(what));
+      }
+    }
+    if (can_accept) accept_some();
+    expire();
+  }
+  entries_.clear();
+  listener_.reset();
+}
+
+int HandshakeThread::wait_milliseconds() const {
+  SteadyTime next = SteadyTime::max();
+  if (!entries_.empty()) next = entries_.front().deadline;
+  if (!listening_ && entries_.size() < options_->max_unauthenticated) next = std::min(next, accept_again_);
+  if (next == SteadyTime::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - system_clock().steady_now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+void HandshakeThread::update_listening() {
+  const bool wanted = entries_.size() < options_->max_unauthenticated && system_clock().steady_now() >= accept_again_;
+  if (wanted == listening_) return;
+  epoll_event event{.events = EPOLLIN, .data = {.ptr = &listener_}};
+  if (::epoll_ctl(epoll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), &event) == 0) {
+    listening_ = wanted;
+  } else {
+    accept_again_ = system_clock().steady_now() + accept_pause;
+  }
+}
+
+void HandshakeThread::accept_some() {
+  for (int i = 0; i < accepts_per_turn && entries_.size() < options_->max_unauthenticated; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof(from);
+    UniqueFd connection(
+        ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!connection) {
+      // A connection that broke while it waited is no reason to stop.
+      if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO) continue;
+      if (errno == EAGAIN) return;
+      log::error("cannot accept SSH connections now", {{"error", system_error(errno, "accept").message}});
+      accept_again_ = system_clock().steady_now() + accept_pause;
+      return;
+    }
+    SocketAddress address = describe_address(from);
+    Peer peer;
+    peer.address = std::move(address.address);
+    peer.port = address.port;
+    begin(std::move(connection), std::move(peer), std::move(address.source));
+  }
+}
+
+void HandshakeThread::begin(UniqueFd connection, Peer peer, std::string source) {
+  if (!sources_.enter(source)) {
+    tell_refused(peer, fmt::format("more than {} connections from {} are in their handshake",
+                                   options_->max_unauthenticated_per_source, source));
+    return;
+  }
+  configure_connection(connection.get());
+  const Peer copy = peer;
+  auto handshake = Handshake::begin(bind_.get(), std::move(connection), std::move(peer), *options_);
+  if (!handshake) {
+    sources_.leave(source);
+    tell_refused(copy, handshake.error().message);
+    return;
+  }
+  entries_.push_back(Entry{
+      std::move(*handshake), std::move(source), system_clock().steady_now() + options_->handshake_timeout, false, {}});
+  Entry& entry = entries_.back();
+  entry.self = std::prev(entries_.end());
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.ptr = &entry}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entry.handshake->fd(), &event) != 0) {
+    tell_refused(copy, system_error(errno, "watch the connection").message);
+    remove(entry);
+    return;
+  }
+  // Sends our version without waiting for the peer's.
+  go_on(entry);
+}
+
+void HandshakeThread::go_on(Entry& entry) {
+  switch (entry.handshake->step()) {
+    case Handshake::Progress::finished:
+      hand_over(entry);
+      return;
+    case Handshake::Progress::failed:
+      // libssh or we have closed the descriptor, and with it its place in the epoll set is gone.
+      tell_refused(entry.handshake->peer(), entry.handshake->failure());
+      remove(entry);
+      return;
+    case Handshake::Progress::waiting:
+      break;
+  }
+  const bool write = entry.handshake->wants_to_write();
+  if (write == entry.waits_to_write) return;
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.ptr = &entry}};
+  if (write) event.events |= EPOLLOUT;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, entry.handshake->fd(), &event) == 0) entry.waits_to_write = write;
+}
+
+void HandshakeThread::hand_over(Entry& entry) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, entry.handshake->fd(), nullptr);
+  Worker& worker = runtime_.next_worker();
+  // From here on this thread does not touch the session; the post is the border between the two.
+  worker.post([&worker, options = options_, outcome = entry.handshake->take()]() mutable {
+    const std::string address = outcome.peer.address;
+    const std::string user = outcome.peer.user;
+    auto channel = make_session_channel(worker, std::move(outcome.session), outcome.channel, std::move(outcome.peer),
+                                        ChannelLimits{options->max_line_bytes, options->max_queued_bytes});
+    if (!channel) {
+      if (options->refused) options->refused(address, user, channel.error().message);
+      return;
+    }
+    options->accept(std::move(*channel));
+  });
+  remove(entry);
+}
+
+void HandshakeThread::expire() {
+  const SteadyTime now = system_clock().steady_now();
+  while (!entries_.empty() && entries_.front().deadline <= now) {
+    Entry& entry = entries_.front();
+    tell_refused(entry.handshake->peer(),
+                 fmt::format("no open channel within {} ms", options_->handshake_timeout.count()));
+    remove(entry);
+  }
+}
+
+void HandshakeThread::remove(Entry& entry) {
+  sources_.leave(entry.source);
+  entries_.erase(entry.self);
+}
+
+void HandshakeThread::tell_refused(const Peer& peer, const std::string& reason) {
+  if (options_->refused) options_->refused(peer.address, peer.user, reason);
+  const SteadyTime now = system_clock().steady_now();
+  if (now - log_window_ >= log_window_length) {
+    if (not_logged_ > 0) log::warning("more SSH connections were refused", {{"count", not_logged_}});
+    log_window_ = now;
+    logged_ = not_logged_ = 0;
+  }
+  if (logged_ >= logged_refusals) {
+    ++not_logged_;
+    return;
+  }
+  ++logged_;
+  log::warning("SSH connection refused",
+               {{"address", peer.address}, {"port", peer.port}, {"user", peer.user}, {"reason", reason}});
+}
+
+}  // namespace hive::net::ssh
