@@ -45,8 +45,7 @@ std::vector<std::string> list_member(std::span<const json::Member> members, std:
 
 }  // namespace
 
-Result<std::vector<AgentTool>> parse_tools_list(const std::string& agent, std::string_view result,
-                                                std::size_t max_tools) {
+Result<ToolList> parse_tools_list(std::string_view result, std::size_t max_tools) {
   json::Limits limits{.max_bytes = result.size()};
   auto members = TRY(json::parse_object(result, limits));
   auto list = json::find(members, "tools");
@@ -55,7 +54,7 @@ Result<std::vector<AgentTool>> parse_tools_list(const std::string& agent, std::s
   if (elements.size() > max_tools) {
     return fail(ErrorCode::resource_exhausted, "{} tools are more than the limit of {}", elements.size(), max_tools);
   }
-  std::vector<AgentTool> tools;
+  ToolList tools;
   std::set<std::string> names;
   for (std::string_view element : elements) {
     if (!json::is_object(element)) return fail(ErrorCode::invalid_argument, "a tool must be an object");
@@ -65,7 +64,7 @@ Result<std::vector<AgentTool>> parse_tools_list(const std::string& agent, std::s
     if (!is_tool_name(name) || !names.insert(name).second) continue;
     auto raw_description = json::find(fields, "description");
     std::string description = raw_description ? json::decode_string(*raw_description).value_or("") : "";
-    tools.push_back({agent, std::move(name), bounded(std::move(description)), std::string(element)});
+    tools.push_back({std::move(name), bounded(std::move(description)), std::string(element)});
   }
   return tools;
 }

@@ -12,8 +12,7 @@ namespace hive::fleet {
 
 /// Reads the result of an agent's tools/list. Tools with a name that is not 1 to 64 characters of A-Z a-z 0-9 _ . - and
 /// repeated names are left out; more than `max_tools` is an error.
-Result<std::vector<AgentTool>> parse_tools_list(const std::string& agent, std::string_view result,
-                                                std::size_t max_tools);
+Result<ToolList> parse_tools_list(std::string_view result, std::size_t max_tools);
 
 /// Fills what get_system_info tells into `status`; leaves out what is not usable. All text and lists are bounded.
 void describe(std::string_view result, AgentStatus& status);

@@ -29,17 +29,18 @@ json::Limits line_limits() {
 }  // namespace
 
 AgentLink::AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options,
-                     Owner owner)
+                     ToolListCache& tool_lists, Owner owner)
     : channel_(std::move(channel)),
       clock_(clock),
       options_(options),
+      tool_lists_(tool_lists),
       owner_(std::move(owner)),
       id_(channel_->peer().user),
       peer_(channel_->peer()),
       connected_at_(clock.wall_now()),
       last_received_(clock.steady_now()),
       last_seen_ns_(connected_at_.time_since_epoch().count()),
-      tools_(std::make_shared<const std::vector<AgentTool>>()) {}
+      tools_(std::make_shared<const ToolList>()) {}
 
 void AgentLink::start(std::uint64_t first_ticket) {
   channel_->set_handler(shared_from_this());
@@ -198,7 +199,7 @@ void AgentLink::take_tools(const AgentReply& reply) {
     log::warning("an agent did not list its tools", {{"agent", id_}, {"reason", reply.detail}});
     return;
   }
-  auto tools = parse_tools_list(id_, reply.body, options_.max_tools_per_agent);
+  auto tools = tool_lists_.get(reply.body);
   if (!tools) {
     log::warning("an agent's list of tools is not usable", {{"agent", id_}, {"reason", tools.error().message}});
     return;
@@ -233,7 +234,7 @@ AgentStatus AgentLink::status() const {
   return status;
 }
 
-std::shared_ptr<const std::vector<AgentTool>> AgentLink::tools() const {
+std::shared_ptr<const ToolList> AgentLink::tools() const {
   std::lock_guard lock(mutex_);
   return tools_;
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/fleet/tool_list_cache.h"
 #include "net/ssh/line_channel.h"
 #include "protocol/agent_protocol.h"
 
@@ -24,7 +25,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   struct Owner {
     std::function<void(const std::shared_ptr<AgentLink>&, const std::string& reason)> closed;
   };
-  AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options, Owner owner);
+  AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options,
+            ToolListCache& tool_lists, Owner owner);
 
   /// Starts reading and asks the agent what it is and what it can do.
   void start(std::uint64_t first_ticket);
@@ -37,7 +39,7 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] const net::ssh::Peer& peer() const { return peer_; }
   [[nodiscard]] AgentStatus status() const;
-  [[nodiscard]] std::shared_ptr<const std::vector<AgentTool>> tools() const;
+  [[nodiscard]] std::shared_ptr<const ToolList> tools() const;
 
   /// Tickets that one link uses for its own questions.
   static constexpr std::uint64_t own_tickets = 3;
@@ -65,6 +67,7 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   std::shared_ptr<net::ssh::LineChannel> channel_;
   const Clock& clock_;
   const Fleet::Options options_;
+  ToolListCache& tool_lists_;
   Owner owner_;
   const std::string id_;
   const net::ssh::Peer peer_;
@@ -81,8 +84,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   std::atomic<std::int64_t> last_seen_ns_;
   std::atomic<std::uint32_t> calls_in_flight_ = 0;
   mutable std::mutex mutex_;
-  std::shared_ptr<const std::vector<AgentTool>> tools_;  // guarded by mutex_
-  AgentStatus description_;                              // guarded by mutex_
+  std::shared_ptr<const ToolList> tools_;  // guarded by mutex_
+  AgentStatus description_;                // guarded by mutex_
 };
 
 }  // namespace hive::fleet

@@ -22,13 +22,13 @@ struct StringHash {
 class FleetImpl final : public Fleet {
  public:
   FleetImpl(const Clock& clock, Options options, Events events)
-      : clock_(clock), options_(options), events_(std::move(events)) {}
+      : clock_(clock), options_(options), events_(std::move(events)), tool_lists_(options.max_tools_per_agent) {}
 
   ~FleetImpl() override { close("the gateway stops"); }
 
   void add(std::shared_ptr<net::ssh::LineChannel> channel) override {
     auto link =
-        std::make_shared<AgentLink>(std::move(channel), clock_, options_,
+        std::make_shared<AgentLink>(std::move(channel), clock_, options_, tool_lists_,
                                     AgentLink::Owner{[this](const std::shared_ptr<AgentLink>& closed,
                                                             const std::string& reason) { on_closed(closed, reason); }});
     std::shared_ptr<AgentLink> replaced;
@@ -78,7 +78,8 @@ class FleetImpl final : public Fleet {
     std::vector<AgentTool> tools;
     for (const auto& link : links) {
       auto of_agent = link->tools();
-      tools.insert(tools.end(), of_agent->begin(), of_agent->end());
+      for (const Tool& tool : *of_agent)
+        tools.push_back({link->id(), tool.name, tool.description, tool.raw});
     }
     return tools;
   }
@@ -164,6 +165,7 @@ class FleetImpl final : public Fleet {
   const Clock& clock_;
   const Options options_;
   const Events events_;
+  ToolListCache tool_lists_;
   std::atomic<std::uint64_t> next_ticket_ = 1;
   mutable std::shared_mutex mutex_;
   bool closing_ = false;                                                                            // guarded by mutex_

@@ -36,7 +36,15 @@ struct AgentStatus {
   std::uint32_t calls_in_flight = 0;
 };
 
-/// One tool of one agent, as tools/list of that agent described it.
+/// One tool as tools/list described it.
+struct Tool {
+  std::string name;
+  std::string description;
+  std::string raw;  ///< the whole object
+};
+using ToolList = std::vector<Tool>;
+
+/// One tool of one agent.
 struct AgentTool {
   std::string agent;
   std::string name;  ///< without prefix

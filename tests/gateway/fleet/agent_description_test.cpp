@@ -6,7 +6,7 @@ namespace hive::fleet {
 namespace {
 
 TEST(ToolsListTest, KeepsTheWholeObjectOfEachTool) {
-  auto tools = parse_tools_list("edge-1", R"({"tools":[{"name":"a","description":"does a","x":[1, 2]}]})", 10);
+  auto tools = parse_tools_list(R"({"tools":[{"name":"a","description":"does a","x":[1, 2]}]})", 10);
   ASSERT_TRUE(tools.has_value());
   ASSERT_EQ(tools->size(), 1U);
   EXPECT_EQ((*tools)[0].raw, R"({"name":"a","description":"does a","x":[1, 2]})");
@@ -15,17 +15,16 @@ TEST(ToolsListTest, KeepsTheWholeObjectOfEachTool) {
 
 TEST(ToolsListTest, LeavesOutNamesThatAreNoToolNamesAndRepetitions) {
   auto tools = parse_tools_list(
-      "edge-1", R"({"tools":[{"name":"a"},{"name":"a"},{"name":"b c"},{"name":""},{"name":7},{"name":"caf\u00e9"}]})",
-      10);
+      R"({"tools":[{"name":"a"},{"name":"a"},{"name":"b c"},{"name":""},{"name":7},{"name":"caf\u00e9"}]})", 10);
   ASSERT_TRUE(tools.has_value());
   EXPECT_EQ(tools->size(), 1U);
 }
 
 TEST(ToolsListTest, RefusesListsThatAreNoListOrTooLong) {
-  EXPECT_FALSE(parse_tools_list("e", "{}", 10).has_value());
-  EXPECT_FALSE(parse_tools_list("e", R"({"tools":{}})", 10).has_value());
-  EXPECT_FALSE(parse_tools_list("e", R"({"tools":[1]})", 10).has_value());
-  EXPECT_EQ(parse_tools_list("e", R"({"tools":[{"name":"a"},{"name":"b"}]})", 1).error().code,
+  EXPECT_FALSE(parse_tools_list("{}", 10).has_value());
+  EXPECT_FALSE(parse_tools_list(R"({"tools":{}})", 10).has_value());
+  EXPECT_FALSE(parse_tools_list(R"({"tools":[1]})", 10).has_value());
+  EXPECT_EQ(parse_tools_list(R"({"tools":[{"name":"a"},{"name":"b"}]})", 1).error().code,
             ErrorCode::resource_exhausted);
 }
 

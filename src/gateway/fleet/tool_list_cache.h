@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "gateway/fleet/agent_description.h"
+
+namespace hive::fleet {
+
+/// Agents of one version list the same tools; each list is parsed and kept once, however many agents have it.
+/// Thread-safe.
+class ToolListCache {
+ public:
+  explicit ToolListCache(std::size_t max_tools) : max_tools_(max_tools) {}
+
+  /// The list that the result of tools/list describes.
+  Result<std::shared_ptr<const ToolList>> get(std::string_view result);
+
+ private:
+  const std::size_t max_tools_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const ToolList>>
+      lists_;  // by the digest of the text; guarded by mutex_
+};
+
+}  // namespace hive::fleet

@@ -1,0 +1,36 @@
+#include "gateway/fleet/tool_list_cache.h"
+
+#include <gtest/gtest.h>
+
+namespace hive::fleet {
+namespace {
+
+TEST(ToolListCacheTest, AgentsWithTheSameListShareIt) {
+  ToolListCache cache(10);
+  auto first = cache.get(R"({"tools":[{"name":"a"}]})");
+  auto second = cache.get(R"({"tools":[{"name":"a"}]})");
+  auto other = cache.get(R"({"tools":[{"name":"b"}]})");
+  ASSERT_TRUE(first.has_value() && second.has_value() && other.has_value());
+  EXPECT_EQ(*first, *second);
+  EXPECT_NE(*first, *other);
+}
+
+TEST(ToolListCacheTest, AListThatNobodyHasIsForgotten) {
+  ToolListCache cache(10);
+  std::weak_ptr<const ToolList> forgotten;
+  {
+    auto list = cache.get(R"({"tools":[{"name":"a"}]})");
+    ASSERT_TRUE(list.has_value());
+    forgotten = *list;
+  }
+  EXPECT_TRUE(forgotten.expired());
+  EXPECT_TRUE(cache.get(R"({"tools":[{"name":"a"}]})").has_value());
+}
+
+TEST(ToolListCacheTest, RefusesWhatIsNoList) {
+  ToolListCache cache(10);
+  EXPECT_FALSE(cache.get("{}").has_value());
+}
+
+}  // namespace
+}  // namespace hive::fleet
