@@ -204,9 +204,8 @@ void AgentLink::take_tools(const AgentReply& reply) {
     log::warning("an agent's list of tools is not usable", {{"agent", id_}, {"reason", tools.error().message}});
     return;
   }
-  auto shared = std::make_shared<const std::vector<AgentTool>>(*std::move(tools));
   std::lock_guard lock(mutex_);
-  tools_ = std::move(shared);
+  tools_ = *std::move(tools);
 }
 
 void AgentLink::take_system_info(const AgentReply& reply) {
