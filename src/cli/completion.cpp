@@ -1,0 +1,225 @@
+#include "cli/completion.h"
+
+#include <algorithm>
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "base/strings.h"
+#include "cli/command_line.h"
+#include "cli/fleet_view.h"
+#include "protocol/json.h"
+
+namespace hive::cli {
+
+namespace {
+
+/// A shell that waits for candidates feels broken soon.
+constexpr std::chrono::milliseconds ask_timeout = std::chrono::seconds(2);
+
+/// Completed words land unquoted on a command line, so a gateway must not be able to put shell syntax there.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+}
+
+std::string one_line(std::string_view text) {
+  return cut_to_width(escape_for_terminal(text.substr(0, text.find('\n'))), 60);
+}
+
+/// Where the words before the cursor have led.
+struct Position {
+  const CLI::App* command = nullptr;
+  std::vector<const CLI::App*> path;     ///< from the program to the command
+  std::vector<std::string> positionals;  ///< behind the command's name
+};
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  auto found = app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+Position locate(const CLI::App& app, std::span<const std::string> words) {
+  Position position{&app, {&app}, {}};
+  for (size_t at : positional_words(words, all_options(app))) {
+    const CLI::App* next = position.positionals.empty() ? find_command(*position.command, words[at]) : nullptr;
+    if (next != nullptr) {
+      position.command = next;
+      position.path.push_back(next);
+    } else {
+      position.positionals.push_back(words[at]);
+    }
+  }
+  return position;
+}
+
+std::vector<KnownOption> options_at(const Position& position) {
+  std::vector<KnownOption> options;
+  for (auto level = position.path.rbegin(); level != position.path.rend(); ++level) {
+    for (KnownOption& option : options_of(**level)) {
+      bool known = std::ranges::find(options, option.name, &KnownOption::name) != options.end();
+      if (!known) options.push_back(std::move(option));
+    }
+  }
+  return options;
+}
+
+std::string tool_of(const Position& position, std::span<const std::string> words) {
+  std::string agent;
+  std::string tool;
+  for (size_t k = 0; k + 1 < words.size(); ++k) {
+    if (words[k] == "--agent") agent = words[k + 1];
+    if (words[k] == "--tool") tool = words[k + 1];
+  }
+  if (tool.empty() && !position.positionals.empty()) tool = position.positionals.front();
+  return agent.empty() ? tool : agent + "__" + tool;
+}
+
+void offer_commands(Candidates& candidates, const CLI::App& app) {
+  for (const CLI::App* command : commands_of(app))
+    candidates.words.push_back({command->get_name(), command->get_description()});
+}
+
+Candidates values_of(const KnownOption& option, const std::function<FleetNames(const std::string&)>& ask) {
+  Candidates candidates;
+  if (option.name == "-o" || option.name == "--output") {
+    candidates.words = {{"text", "for people"}, {"json", "for programs"}};
+  } else if (option.name == "--agent") {
+    for (const std::string& agent : ask("").agents)
+      candidates.words.push_back({agent, "agent"});
+  } else if (option.name == "--tool") {
+    for (const Candidate& tool : ask("").tools) {
+      size_t separator = tool.word.find("__");
+      std::string bare = separator == std::string::npos ? tool.word : tool.word.substr(separator + 2);
+      bool known = std::ranges::find(candidates.words, bare, &Candidate::word) != candidates.words.end();
+      if (!known) candidates.words.push_back({bare, tool.description});
+    }
+  }
+  candidates.takes_file = option.value_name.find("FILE") != std::string::npos;
+  return candidates;
+}
+
+Candidates operands_of(const CLI::App& app, const Position& position, std::span<const std::string> before,
+                       const std::function<FleetNames(const std::string&)>& ask) {
+  Candidates candidates;
+  const std::string& name = position.command->get_name();
+  bool is_top_level = position.path.size() <= 2;
+  if (position.positionals.empty() && !commands_of(*position.command).empty()) {
+    offer_commands(candidates, *position.command);
+  } else if (is_top_level && name == "help") {
+    if (position.positionals.empty()) offer_commands(candidates, app);
+  } else if (is_top_level && name == "completion") {
+    if (position.positionals.empty()) candidates.words = {{"bash", ""}, {"zsh", ""}, {"fish", ""}};
+  } else if (is_top_level && name == "call") {
+    std::string tool = tool_of(position, before);
+    bool has_tool = !position.positionals.empty() || std::ranges::find(before, "--tool") != before.end();
+    FleetNames names = ask(has_tool ? tool : "");
+    candidates.words = has_tool ? names.arguments : names.tools;
+    candidates.stays_attached = has_tool;
+  }
+  return candidates;
+}
+
+std::vector<Candidate> argument_names(std::string_view input_schema) {
+  std::vector<Candidate> names;
+  auto schema = json::parse_object(input_schema);
+  auto properties = schema ? json::find(*schema, "properties") : std::nullopt;
+  auto members = properties ? json::parse_object(*properties) : std::unexpected(Error{});
+  if (!members) return names;
+  for (const json::Member& member : *members) {
+    if (!is_plain_name(member.key)) continue;
+    auto property = json::parse_object(member.value);
+    auto description = property ? json::find(*property, "description") : std::nullopt;
+    names.push_back({member.key + "=", description ? json::decode_string(*description).value_or("") : ""});
+  }
+  return names;
+}
+
+FleetNames ask_gateway(const Context& context, const std::string& tool) {
+  FleetNames names;
+  auto connection = resolve_connection(context.options, context.environment);
+  if (!connection || connection->token.empty()) return names;
+  GatewayClient gateway(*std::move(connection), ask_timeout, context.cancel_fd);
+  auto body = gateway.get_json("/api/tools");
+  auto tools = body ? parse_tools(*body) : std::unexpected(Error{});
+  if (!tools) return names;
+  for (const ToolView& view : *tools) {
+    if (!is_plain_name(view.name)) continue;
+    if (view.name == tool) names.arguments = argument_names(view.input_schema);
+    names.tools.push_back({view.name, view.description});
+    std::string agent = view.name.substr(0, view.name.find("__"));
+    if (std::ranges::find(names.agents, agent) == names.agents.end()) names.agents.push_back(agent);
+  }
+  return names;
+}
+
+/// The words on the way may say which gateway is meant.
+void take_connection_options(GlobalOptions& options, std::span<const std::string> words) {
+  const std::array<std::pair<std::string_view, std::string*>, 4> known = {{{"--url", &options.url},
+                                                                           {"--token-file", &options.token_file},
+                                                                           {"--profile", &options.profile},
+                                                                           {"--cacert", &options.ca_certificate_path}}};
+  for (size_t k = 0; k < words.size(); ++k) {
+    if (words[k] == "--insecure") options.insecure = true;
+    for (const auto& [name, target] : known) {
+      if (words[k] == name && k + 2 < words.size()) *target = words[k + 1];
+      if (words[k].starts_with(name) && words[k].substr(name.size()).starts_with('=')) {
+        *target = words[k].substr(name.size() + 1);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Candidates complete_words(const CLI::App& app, std::span<const std::string> words,
+                          const std::function<FleetNames(const std::string&)>& ask) {
+  if (words.empty()) return {};
+  const std::string& current = words.back();
+  std::span<const std::string> before = words.first(words.size() - 1);
+  Position position = locate(app, before);
+  std::vector<KnownOption> options = options_at(position);
+  Candidates candidates;
+  auto open = before.empty() ? options.end() : std::ranges::find(options, before.back(), &KnownOption::name);
+  if (open != options.end() && open->takes_value) {
+    candidates = values_of(*open, ask);
+  } else if (current.starts_with('-')) {
+    for (const KnownOption& option : options)
+      candidates.words.push_back({option.name, option.description});
+  } else {
+    candidates = operands_of(app, position, before, ask);
+  }
+  std::erase_if(candidates.words,
+                [&current](const Candidate& candidate) { return !candidate.word.starts_with(current); });
+  return candidates;
+}
+
+ExitCode run_complete(Context& context, const CLI::App& app, const std::string& kind,
+                      const std::vector<std::string>& words) {
+  std::string text;
+  if (kind == "tools" || kind == "agents") {
+    FleetNames names = ask_gateway(context, "");
+    for (const Candidate& tool : names.tools) {
+      if (kind == "tools") text += tool.word + "\n";
+    }
+    for (const std::string& agent : names.agents) {
+      if (kind == "agents") text += agent + "\n";
+    }
+  } else if (kind == "words") {
+    take_connection_options(context.options, words);
+    Candidates candidates =
+        complete_words(app, words, [&context](const std::string& tool) { return ask_gateway(context, tool); });
+    for (const Candidate& candidate : candidates.words)
+      text += candidate.word + "\t" + one_line(candidate.description) + "\n";
+    if (candidates.takes_file) text += ":files\n";
+    if (candidates.stays_attached) text += ":nospace\n";
+  } else {
+    return ExitCode::usage;
+  }
+  context.output.write(text);
+  return ExitCode::success;
+}
+
+}  // namespace hive::cli

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hive::cli {
+
+/// The script for "bash", "zsh" or "fish". It asks `myrmex __complete words -- WORD...` for candidates, so that it
+/// never falls behind the program.
+std::string completion_script(std::string_view shell);
+
+/// What can stand in the place of a word.
+struct Candidate {
+  std::string word;
+  std::string description;
+};
+
+struct Candidates {
+  std::vector<Candidate> words;
+  bool takes_file = false;      ///< a file name belongs here
+  bool stays_attached = false;  ///< no space behind the word: a value follows
+};
+
+/// Where the dynamic names come from; empty when the gateway cannot be asked.
+struct FleetNames {
+  std::vector<std::string> agents;
+  std::vector<Candidate> tools;
+  /// The argument names of a tool.
+  std::vector<Candidate> arguments;
+};
+
+/// Candidates for the last of `words` (the words behind "myrmex" up to the cursor; the last may be empty). `ask` is
+/// called at most once, with the tool whose arguments are wanted, or an empty name.
+Candidates complete_words(const CLI::App& app, std::span<const std::string> words,
+                          const std::function<FleetNames(const std::string&)>& ask);
+
+/// `myrmex __complete KIND`: "tools" and "agents" print names, "words" prints what the scripts read: a line a
+/// candidate, "word<TAB>description", and the directives ":files" and ":nospace". Never says anything on standard
+/// error.
+ExitCode run_complete(Context& context, const CLI::App& app, const std::string& kind,
+                      const std::vector<std::string>& words);
+
+}  // namespace hive::cli

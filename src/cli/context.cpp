@@ -1,0 +1,25 @@
+#include "cli/context.h"
+
+#include "base/strings.h"
+
+namespace hive::cli {
+
+std::expected<GatewayClient, Failure> Context::gateway() {
+  auto connection = resolve_connection(options, environment);
+  if (!connection) return std::unexpected(Failure{ExitCode::usage, connection.error().message});
+  for (const std::string& warning : connection->warnings)
+    output.note("warning: " + warning);
+  if (connection->token.empty()) {
+    return std::unexpected(
+        Failure{ExitCode::not_authenticated, "no token: set MYRMEX_TOKEN, or use --token-file FILE or a profile in " +
+                                                 escape_for_terminal(profile_file_path(environment))});
+  }
+  return GatewayClient(*std::move(connection), options.timeout.value_or(default_timeout), cancel_fd);
+}
+
+ExitCode Context::fail_with(const Failure& failure) {
+  output.note("myrmex: " + failure.message);
+  return failure.code;
+}
+
+}  // namespace hive::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <expected>
+#include <string>
+
+#include "base/clock.h"
+#include "cli/exit_code.h"
+#include "cli/gateway_client.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+
+namespace hive::cli {
+
+/// What every command works with.
+struct Context {
+  const Environment& environment;
+  Output& output;
+  GlobalOptions options;
+  OutputOptions format;
+  int cancel_fd = -1;  ///< readable after Ctrl-C
+  const Clock* clock = &system_clock();
+
+  /// The gateway that options, environment and profile name; prints the warnings that come with them. A token must be
+  /// there.
+  [[nodiscard]] std::expected<GatewayClient, Failure> gateway();
+
+  /// Prints why a command ends and returns its exit code.
+  ExitCode fail_with(const Failure& failure);
+};
+
+inline constexpr std::chrono::milliseconds default_timeout = std::chrono::seconds(45);
+
+}  // namespace hive::cli

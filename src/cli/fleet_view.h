@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace hive::cli {
+
+/// What `status` and `agents` show of GET /api/status. Texts are as the gateway sent them: not yet safe for a terminal.
+struct AgentView {
+  std::string id;
+  std::string address;
+  std::string os_version;
+  std::vector<std::string> services;
+  std::vector<std::string> ports;
+  bool online = true;  ///< gateways of the reference list only agents that are
+  std::string last_seen;
+};
+
+struct UpstreamView {
+  std::string name;
+  std::string url;
+  std::string status;
+};
+
+struct FleetView {
+  std::vector<AgentView> agents;
+  std::vector<UpstreamView> upstreams;
+  std::string raw_agents = "[]";  ///< JSON
+  std::string raw_upstreams = "[]";
+  std::int64_t pending_approvals = 0;
+};
+
+/// Reads the body of GET /api/status. Members that are missing or null are empty.
+Result<FleetView> parse_fleet(std::string_view body);
+
+struct ToolView {
+  std::string name;
+  std::string description;
+  std::string input_schema;  ///< raw JSON, empty when absent
+};
+
+/// Reads the body of GET /api/tools.
+Result<std::vector<ToolView>> parse_tools(std::string_view body);
+
+/// The raw array "tools" of that body with the tools of one agent only.
+Result<std::string> tools_of_agent(std::string_view body, std::string_view agent);
+
+}  // namespace hive::cli

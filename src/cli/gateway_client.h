@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/exit_code.h"
+#include "cli/settings.h"
+#include "net/http/client.h"
+
+namespace hive::cli {
+
+/// Why a command ends: its exit code and one line for standard error, safe for a terminal, with the remedy.
+struct Failure {
+  ExitCode code = ExitCode::error;
+  std::string message;
+};
+
+/// The gateway's REST interface as the commands use it.
+class GatewayClient {
+ public:
+  /// `timeout` limits a whole exchange. `cancel_fd`: see net::http::ClientRequest.
+  GatewayClient(Connection connection, std::chrono::milliseconds timeout, int cancel_fd);
+
+  [[nodiscard]] const Connection& connection() const { return connection_; }
+
+  /// GET; anything but 200 with a JSON body is a Failure.
+  [[nodiscard]] std::expected<std::string, Failure> get_json(std::string_view path) const;
+
+  /// GET with whatever comes back.
+  [[nodiscard]] Result<net::http::ClientResponse> get(std::string_view path) const;
+
+  struct CallRequest {
+    std::string body;
+    std::chrono::milliseconds timeout{0};  ///< that the gateway allows the call; 0: its default
+    /// Set to get the call's events while it runs (name, data); the last one is named "result".
+    std::function<void(std::string_view, std::string_view)> on_event;
+  };
+  /// POST /api/call. With on_event and a gateway that streams, the response's body is empty.
+  [[nodiscard]] std::expected<net::http::ClientResponse, Failure> call(CallRequest request) const;
+
+  /// What a response that is no success says, as a Failure. Knows application/problem+json and plain text.
+  [[nodiscard]] Failure failure_from(const net::http::ClientResponse& response, bool may_have_run) const;
+  /// What a request that got no answer says.
+  [[nodiscard]] Failure failure_from(const Error& error, bool may_have_run) const;
+
+ private:
+  [[nodiscard]] net::http::ClientRequest request_to(std::string_view path) const;
+
+  Connection connection_;
+  std::chrono::milliseconds timeout_;
+  int cancel_fd_;
+};
+
+}  // namespace hive::cli
