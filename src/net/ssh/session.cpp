@@ -98,6 +98,8 @@ void Session::reset(const std::string& reason) {
   event_.reset();
   if (session_ && !reason.empty() && is_alive()) {
     ssh_session_set_disconnect_message(session_.get(), reason.c_str());
+    // Otherwise libssh would wait for the socket to become writable, and close it before that.
+    ssh_set_fd_towrite(session_.get());
     ssh_disconnect(session_.get());
   }
   session_.reset();

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "config/agent_config.h"
+#include "net/runtime/runtime.h"
+#include "net/ssh/client.h"
+
+namespace hive::agent {
+
+enum class TunnelState {
+  connecting,
+  connected,
+  waiting,  ///< for the next try
+  stopped,
+};
+
+struct TunnelStatus {
+  TunnelState state = TunnelState::stopped;
+  config::GatewayAddress gateway;         ///< of this try, or of the last one
+  Error last_error;                       ///< why it is waiting
+  std::chrono::milliseconds retry_in{0};  ///< when waiting
+};
+
+struct TunnelCallbacks {
+  /// A channel is open. Set its handler here or soon after: lines wait until then. The tunnel watches the channel and
+  /// redials when it closes; nothing else needs to be done for that.
+  std::function<void(std::shared_ptr<net::ssh::LineChannel>)> on_connected;
+  /// For logs and status; may be empty.
+  std::function<void(const TunnelStatus&)> on_state;
+};
+
+/// What tests replace.
+struct TunnelTuning {
+  using Connect = std::function<std::unique_ptr<net::ssh::ConnectAttempt>(
+      net::Runtime&, net::Worker&, net::ssh::ClientOptions,
+      std::move_only_function<void(Result<std::shared_ptr<net::ssh::LineChannel>>)>)>;
+
+  std::chrono::milliseconds backoff_base = std::chrono::seconds(1);
+  std::chrono::milliseconds backoff_cap = std::chrono::seconds(60);
+  std::function<double()> random;  ///< 0 to 1; empty: the kernel's generator
+  const Clock* clock = &system_clock();
+  Connect connect;  ///< empty: net::ssh::connect
+};
+
+/// Keeps one connection to the fleet of gateways: the agent's only way to the world. Everything happens on `worker`.
+///
+/// After each end, clean or not, the next address is tried after a delay (see Backoff). Only useful_exchange() takes
+/// the delay back to its start: a gateway that accepts and drops us at once must not be hammered.
+///
+/// Once the gateway has sent a JSON-RPC ping, its silence for three keepalive periods and a slack closes the
+/// connection. Gateways of the Go product never ping, so they may be silent for ever.
+class Tunnel {
+ public:
+  /// Checks what can be checked before the first try: the pinned host key.
+  static Result<std::shared_ptr<Tunnel>> create(net::Runtime& runtime, net::Worker& worker, config::AgentConfig config,
+                                                TunnelCallbacks callbacks, TunnelTuning tuning = {});
+  virtual ~Tunnel() = default;
+
+  /// Begins to connect. On the worker.
+  virtual void start() = 0;
+  /// Closes the connection and does not redial. On the worker. A handler's on_closed still follows.
+  virtual void stop() = 0;
+  /// A request of the gateway was answered: this connection has proved its worth. On the worker.
+  virtual void useful_exchange() = 0;
+};
+
+}  // namespace hive::agent

@@ -1,0 +1,332 @@
+#include "agent/tunnel.h"
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <future>
+#include <mutex>
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "net/ssh/server.h"
+
+namespace hive::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class T>
+class Mailbox {
+ public:
+  void put(T value) {
+    std::lock_guard lock(mutex_);
+    items_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  T take() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, 20s, [this] { return !items_.empty(); })) {
+      ADD_FAILURE() << "nothing arrived in time";
+      return T{};
+    }
+    T value = std::move(items_.front());
+    items_.pop_front();
+    return value;
+  }
+
+  size_t size() {
+    std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+};
+
+/// A channel without a network.
+class FakeChannel final : public net::ssh::LineChannel {
+ public:
+  explicit FakeChannel(net::Worker& worker) : worker_(worker) {}
+  net::Worker& worker() override { return worker_; }
+  const net::ssh::Peer& peer() const override { return peer_; }
+  void set_handler(std::shared_ptr<Handler> handler) override { handler_ = std::move(handler); }
+  Result<void> send(std::string_view line) override {
+    sent.emplace_back(line);
+    return {};
+  }
+  size_t queued_bytes() const override { return 0; }
+  void set_reading(bool enabled) override { reading = enabled; }
+  void close(std::string_view reason) override {
+    worker_.post([self = shared_from_this(), this, text = std::string(reason)] { end(text); });
+  }
+  bool is_open() const override { return open_; }
+
+  void receive(std::string_view line) { handler_->on_line(line); }
+  void end(const std::string& reason) {
+    open_ = false;
+    if (auto handler = std::exchange(handler_, nullptr)) handler->on_closed(Error{ErrorCode::unavailable, reason});
+  }
+
+  std::vector<std::string> sent;
+  bool reading = true;
+
+ private:
+  net::Worker& worker_;
+  net::ssh::Peer peer_;
+  std::shared_ptr<Handler> handler_;
+  bool open_ = true;
+};
+
+struct NullAttempt : net::ssh::ConnectAttempt {};
+
+/// A tunnel whose connections the test decides about.
+class TunnelTest : public testing::Test {
+ protected:
+  using Outcome = Result<std::shared_ptr<net::ssh::LineChannel>>;
+  struct Dial {
+    net::ssh::ClientOptions options;
+    std::shared_ptr<std::move_only_function<void(Outcome)>> done;
+  };
+
+  TunnelTest() : runtime_(1) {
+    config_.source_path = "agent.json";
+    config_.agent_id = "agent-1";
+    config_.private_key_path = "/nonexistent/key";
+    config_.gateways = {{"gw-1", 2222}, {"gw-2", 2222}};
+    config_.keepalive = 20ms;
+    tuning_.backoff_base = 8ms;
+    tuning_.backoff_cap = 32ms;
+    tuning_.random = [] { return 1.0; };
+    tuning_.clock = &clock_;
+    tuning_.connect = [this](net::Runtime&, net::Worker&, net::ssh::ClientOptions options, auto done) {
+      dials_.put({std::move(options), std::make_shared<std::move_only_function<void(Outcome)>>(std::move(done))});
+      return std::make_unique<NullAttempt>();
+    };
+    callbacks_.on_connected = [this](std::shared_ptr<net::ssh::LineChannel> channel) {
+      connected_.put(std::move(channel));
+    };
+    callbacks_.on_state = [this](const TunnelStatus& status) {
+      if (status.state == TunnelState::waiting) waits_.put(status);
+    };
+    runtime_.start();
+  }
+  ~TunnelTest() override {
+    if (tunnel_) on_worker([this] { tunnel_->stop(); });
+    runtime_.stop();
+  }
+
+  void start() {
+    auto made = Tunnel::create(runtime_, runtime_.worker(0), config_, callbacks_, tuning_);
+    ASSERT_TRUE(made) << made.error().message;
+    tunnel_ = *made;
+    on_worker([this] { tunnel_->start(); });
+  }
+  void on_worker(const std::function<void()>& task) {
+    std::promise<void> done;
+    runtime_.worker(0).post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void refuse(const Dial& dial, const std::string& why = "refused") {
+    on_worker([&] { (*dial.done)(fail(ErrorCode::unavailable, "{}", why)); });
+  }
+  std::shared_ptr<FakeChannel> accept(const Dial& dial) {
+    auto channel = std::make_shared<FakeChannel>(runtime_.worker(0));
+    on_worker([&] { (*dial.done)(Outcome(channel)); });
+    return channel;
+  }
+
+  net::Runtime runtime_;
+  ManualClock clock_;
+  config::AgentConfig config_;
+  TunnelTuning tuning_;
+  TunnelCallbacks callbacks_;
+  std::shared_ptr<Tunnel> tunnel_;
+  Mailbox<Dial> dials_;
+  Mailbox<std::shared_ptr<net::ssh::LineChannel>> connected_;
+  Mailbox<TunnelStatus> waits_;
+};
+
+struct Recorder : net::ssh::LineChannel::Handler {
+  void on_line(std::string_view line) override { lines.put(std::string(line)); }
+  void on_closed(const Error& reason) override { closed.put(reason); }
+  Mailbox<std::string> lines;
+  Mailbox<Error> closed;
+};
+
+TEST_F(TunnelTest, CyclesThroughTheGatewaysWithGrowingDelays) {
+  start();
+  std::vector<std::string> hosts;
+  std::vector<long> delays;
+  for (int i = 0; i < 5; ++i) {
+    const Dial dial = dials_.take();
+    hosts.push_back(dial.options.host);
+    EXPECT_EQ(dial.options.user, "agent-1");
+    refuse(dial, "no route");
+    const TunnelStatus status = waits_.take();
+    EXPECT_EQ(status.last_error.message, "no route");
+    EXPECT_EQ(status.gateway.host, dial.options.host);
+    delays.push_back(status.retry_in.count());
+  }
+  EXPECT_THAT(hosts, ElementsAre("gw-1", "gw-2", "gw-1", "gw-2", "gw-1"));
+  EXPECT_THAT(delays, ElementsAre(8, 16, 32, 32, 32));
+}
+
+TEST_F(TunnelTest, ACleanCloseBacksOffTooAndAMereConnectionDoesNotResetTheDelay) {
+  start();
+  std::vector<long> delays;
+  for (int i = 0; i < 3; ++i) {
+    auto channel = accept(dials_.take());
+    connected_.take();
+    on_worker([&] { channel->end("bye"); });
+    delays.push_back(waits_.take().retry_in.count());
+  }
+  EXPECT_THAT(delays, ElementsAre(8, 16, 32));
+}
+
+TEST_F(TunnelTest, AUsefulExchangeResetsTheDelay) {
+  start();
+  refuse(dials_.take());
+  EXPECT_EQ(waits_.take().retry_in, 8ms);
+  refuse(dials_.take());
+  EXPECT_EQ(waits_.take().retry_in, 16ms);
+  auto channel = accept(dials_.take());
+  connected_.take();
+  on_worker([&] {
+    tunnel_->useful_exchange();
+    channel->end("bye");
+  });
+  EXPECT_EQ(waits_.take().retry_in, 8ms);
+}
+
+TEST_F(TunnelTest, PassesLinesAndTheEndToTheHandler) {
+  start();
+  auto inner = accept(dials_.take());
+  auto channel = connected_.take();
+  auto recorder = std::make_shared<Recorder>();
+  EXPECT_FALSE(inner->reading) << "lines wait for a handler";
+  on_worker([&] {
+    channel->set_handler(recorder);
+    EXPECT_TRUE(inner->reading);
+    inner->receive("hello");
+    EXPECT_TRUE(channel->send("answer"));
+    inner->end("gone");
+  });
+  EXPECT_EQ(recorder->lines.take(), "hello");
+  EXPECT_THAT(inner->sent, ElementsAre("answer"));
+  EXPECT_EQ(recorder->closed.take().message, "gone");
+  EXPECT_EQ(waits_.take().last_error.message, "gone");
+}
+
+TEST_F(TunnelTest, AGatewayThatPingsAndFallsSilentIsLeft) {
+  start();
+  auto inner = accept(dials_.take());
+  auto recorder = std::make_shared<Recorder>();
+  auto channel = connected_.take();
+  on_worker([&] {
+    channel->set_handler(recorder);
+    inner->receive(R"({"jsonrpc":"2.0","id":"1","method":"ping"})");
+    clock_.advance(config_.keepalive * 3 + 6s);
+  });
+  EXPECT_THAT(recorder->closed.take().message, HasSubstr("silent"));
+  EXPECT_EQ(dials_.take().options.host, "gw-2");
+}
+
+TEST_F(TunnelTest, AGatewayThatNeverPingsMayBeSilent) {
+  start();
+  auto inner = accept(dials_.take());
+  auto channel = connected_.take();
+  on_worker([&] {
+    channel->set_handler(std::make_shared<Recorder>());
+    inner->receive(R"({"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"ping"}})");
+    clock_.advance(1h);
+  });
+  // Several of the tunnel's own checks pass.
+  std::promise<void> later;
+  std::optional<net::Timer> timer;
+  on_worker([&] { timer = runtime_.worker(0).schedule(100ms, [&] { later.set_value(); }); });
+  later.get_future().wait();
+  on_worker([&] {
+    EXPECT_TRUE(channel->is_open());
+    timer.reset();
+  });
+}
+
+TEST_F(TunnelTest, StopClosesAndDoesNotRedial) {
+  start();
+  auto inner = accept(dials_.take());
+  auto recorder = std::make_shared<Recorder>();
+  auto channel = connected_.take();
+  on_worker([&] {
+    channel->set_handler(recorder);
+    tunnel_->stop();
+  });
+  EXPECT_THAT(recorder->closed.take().message, HasSubstr("stopping"));
+  on_worker([&] { EXPECT_FALSE(inner->is_open()); });
+  EXPECT_EQ(waits_.size(), 0U);
+}
+
+TEST_F(TunnelTest, NeedsAGatewayAndAGoodPin) {
+  config_.gateways.clear();
+  EXPECT_FALSE(Tunnel::create(runtime_, runtime_.worker(0), config_, callbacks_, tuning_));
+  config_.gateways = {{"gw", 2222}};
+  config_.gateway_host_key = "nonsense";
+  EXPECT_FALSE(Tunnel::create(runtime_, runtime_.worker(0), config_, callbacks_, tuning_));
+}
+
+TEST_F(TunnelTest, LearnsARealGatewaysKeyAndRefusesAnother) {
+  std::string folder = (std::filesystem::temp_directory_path() / "hive-tunnel-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto write_key = [&](const std::string& name) {
+    const auto key = crypto::PrivateKey::generate(name);
+    EXPECT_TRUE(write_file_atomically(folder + "/" + name, key->to_openssh(), 0600));
+  };
+  write_key("host");
+  write_key("agent");
+  net::ssh::ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.host_key_path = folder + "/host";
+  options.authenticate = [](const std::string&, const crypto::PublicKey&, const std::string&) -> Result<void> {
+    return {};
+  };
+  auto accepted = std::make_shared<Mailbox<std::shared_ptr<net::ssh::LineChannel>>>();
+  options.accept = [accepted](std::shared_ptr<net::ssh::LineChannel> channel) { accepted->put(std::move(channel)); };
+  auto server = net::ssh::Server::listen(runtime_, options);
+  ASSERT_TRUE(server) << server.error().message;
+  const std::uint16_t port = (*server)->port();
+
+  config_.gateways = {{"127.0.0.1", port}};
+  config_.private_key_path = folder + "/agent";
+  config_.known_host_key_path = folder + "/known";
+  tuning_.connect = nullptr;
+  start();
+  ASSERT_TRUE(connected_.take());
+  auto gateway_side = accepted->take();
+  EXPECT_EQ(gateway_side->peer().user, "agent-1");
+
+  // The gateway comes back with another key.
+  on_worker([&] { gateway_side->close("restart"); });
+  write_key("host");
+  server->reset();
+  options.listen_address = fmt::format("127.0.0.1:{}", port);
+  server = net::ssh::Server::listen(runtime_, options);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_THAT(waits_.take().last_error.message, HasSubstr("restart")) << "the gateway's reason reaches the agent";
+  std::string reason;
+  for (int i = 0; i < 50 && reason.find("mismatch") == std::string::npos; ++i)
+    reason = waits_.take().last_error.message;
+  EXPECT_THAT(reason, HasSubstr("host key mismatch"));
+  on_worker([this] { tunnel_->stop(); });
+  server->reset();
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace hive::agent
