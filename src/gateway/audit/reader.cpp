@@ -129,4 +129,16 @@ Result<Page> read_entries(const std::string& path, const Query& query) {
   return page;
 }
 
+Result<SealedCheckpoint> read_ssh_signed_checkpoint(const std::string& path) {
+  LogSource source = TRY(LogSource::open(path));
+  std::uint64_t end = TRY(last_line_end(source.fd.get(), path, source.size));
+  BackwardLines lines(source.fd.get(), path, end);
+  while (auto line = TRY(lines.next())) {
+    if (!is_checkpoint_line(*line)) continue;
+    SealedCheckpoint sealed = TRY_CONTEXT(path, parse_checkpoint_line(*line));
+    if (!sealed.ssh_signature.empty()) return sealed;
+  }
+  return fail(ErrorCode::not_found, "{}: it has no checkpoint with an SSH signature", path);
+}
+
 }  // namespace hive::audit

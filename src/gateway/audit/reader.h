@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gateway/audit/checkpoint.h"
 #include "protocol/outcome.h"
 
 namespace hive::audit {
@@ -33,5 +34,8 @@ struct Page {
 /// One call looks at no more than 64 MiB; if that was not enough, the page is short, and `before_seq` says where to go
 /// on. The log is not verified. Safe while a gateway writes it, and from any thread.
 Result<Page> read_entries(const std::string& path, const Query& query);
+
+/// The newest checkpoint of a log that carries an SSH signature. Nothing is verified.
+Result<SealedCheckpoint> read_ssh_signed_checkpoint(const std::string& path);
 
 }  // namespace hive::audit

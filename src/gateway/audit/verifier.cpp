@@ -1,5 +1,6 @@
 #include "gateway/audit/verifier.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -32,7 +33,9 @@ std::int64_t seconds_of(const std::string& time) {
 }  // namespace
 
 struct Verifier::State {
-  explicit State(VerifyOptions verify_options) : options(std::move(verify_options)), chain(options.origin) {}
+  explicit State(VerifyOptions verify_options) : options(std::move(verify_options)), chain(options.origin) {
+    std::ranges::sort(options.remembered, {}, &Checkpoint::size);
+  }
 
   void fail_at(std::uint64_t line, std::string reason) {
     if (!report.failure) report.failure = VerifyFailure{line, std::move(reason)};
@@ -49,7 +52,7 @@ struct Verifier::State {
   LogStatistics statistics;
   VerifyReport report;
   std::uint64_t offset = 0;
-  bool remembered_seen = false;
+  size_t next_remembered = 0;
   std::int64_t last_checkpoint_seconds = 0;
   dev_t device = 0;
   ino_t inode = 0;
@@ -79,12 +82,14 @@ void Verifier::State::add_checkpoint() {
 }
 
 void Verifier::State::check_remembered() {
-  if (!options.remembered || remembered_seen || chain.entries() != options.remembered->size) return;
-  remembered_seen = true;
-  if (chain.root() == options.remembered->root) return;
-  fail_at(report.lines, fmt::format("the first {} entries are not those of the remembered checkpoint: history was "
-                                    "rewritten",
-                                    options.remembered->size));
+  for (; next_remembered < options.remembered.size(); ++next_remembered) {
+    const Checkpoint& checkpoint = options.remembered[next_remembered];
+    if (checkpoint.size != chain.entries()) return;
+    if (chain.root() == checkpoint.root) continue;
+    return fail_at(report.lines, fmt::format("the first {} entries are not those of the remembered checkpoint: history "
+                                             "was rewritten",
+                                             checkpoint.size));
+  }
 }
 
 // What can only be said when the last line has been read.
@@ -100,10 +105,15 @@ void Verifier::State::judge_end(const std::string& path, bool unsealed) {
   }
   auto verified = verify_checkpoint(*last, options.key);
   if (!verified) return fail_at(report.lines, std::move(verified).error().message);
-  if (options.remembered && chain.entries() < options.remembered->size) {
+  for (const Checkpoint& checkpoint : options.remembered) {
+    if (checkpoint.origin != last->checkpoint.origin) {
+      return fail_at(0, fmt::format("the remembered checkpoint is of the log {}, this log is {}",
+                                    quote(checkpoint.origin), quote(last->checkpoint.origin)));
+    }
+    if (chain.entries() >= checkpoint.size) continue;
     return fail_at(0,
                    fmt::format("the log has {} entries, but had {} at the remembered checkpoint: its end was removed",
-                               chain.entries(), options.remembered->size));
+                               chain.entries(), checkpoint.size));
   }
   if (chain.entries() < options.min_size) {
     return fail_at(0, fmt::format("the log has {} entries, fewer than the {} that are expected", chain.entries(),

@@ -1,0 +1,169 @@
+#include "cli/audit_commands.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/audit_export.h"
+#include "cli/audit_list.h"
+#include "cli/audit_proofs.h"
+#include "cli/audit_verify.h"
+
+namespace hive::cli {
+
+namespace {
+
+constexpr const char* audit_footer = R"(All of them work on files alone; no gateway and no token is needed.
+
+Examples:
+  myrmex audit verify --log audit.log --host-key host_key.pub --remember seen.note
+  myrmex audit prove 42 --log audit.log --out 42.proof
+  myrmex audit check 42.proof --host-key host_key.pub
+  myrmex audit checkpoint --log audit.log --host-key host_key.pub --out DIR
+
+Exit codes: 0 good, 1 bad or unreadable, 2 wrong command line.)";
+
+constexpr const char* verify_footer =
+    R"(Numbers, framing, the Merkle root at every checkpoint and the last signature are always checked. A log whose end
+was cut off at a checkpoint is only noticed with --remember, --checkpoint or --min-size.)";
+
+constexpr const char* checkpoint_footer =
+    R"(Writes checkpoint.note (C2SP signed note), checkpoint.txt and checkpoint.txt.sig, and with --host-key also
+allowed_signers. Stock OpenSSH checks them:
+  cd DIR; ssh-keygen -Y verify -f allowed_signers -I ORIGIN -n myrmex-audit-checkpoint \
+      -s checkpoint.txt.sig < checkpoint.txt
+ORIGIN is the first line of checkpoint.txt. Without --out the note goes to standard output.)";
+
+CLI::Option* add_log_option(CLI::App& command, std::string& value) {
+  return command.add_option("--log", value, "the audit log (MYRMEX_AUDIT_LOG)")
+      ->envname("MYRMEX_AUDIT_LOG")
+      ->type_name("FILE")
+      ->required();
+}
+
+CLI::Option* add_host_key_option(CLI::App& command, std::string& value) {
+  return command.add_option("--host-key", value, "the gateway's host key, better the public one (MYRMEX_HOST_KEY)")
+      ->envname("MYRMEX_HOST_KEY")
+      ->type_name("FILE");
+}
+
+void add_verify_options(CLI::App& command, AuditVerifyOptions& options) {
+  add_log_option(command, options.log);
+  add_host_key_option(command, options.host_key)->required();
+  command.add_option("--origin", options.origin, "the name that the log must have in its checkpoints")
+      ->type_name("NAME");
+  command
+      .add_option("--remember", options.remember,
+                  "checkpoint of the last good look: the log must go on from it; updated after a good look")
+      ->type_name("FILE");
+  command.add_option("--checkpoint", options.checkpoint, "a checkpoint note that the log must go on from")
+      ->type_name("FILE");
+  command.add_option("--min-size", options.min_size, "entries that the log must have at least")->type_name("N");
+  command.add_flag("--every-signature", options.every_signature, "verify each checkpoint's signature; slow");
+}
+
+// Everything that the callbacks refer to; each keeps it alive.
+struct AuditOptions {
+  AuditVerifyOptions verify;
+  AuditVerifyOptions watch;
+  AuditExportOptions export_entries;
+  AuditProveOptions prove;
+  AuditCheckOptions check;
+  AuditCheckpointOptions checkpoint;
+  std::string pubkey_host_key;
+  std::string list_log;
+  audit::Query query;
+};
+
+using Shared = std::shared_ptr<AuditOptions>;
+
+void add_verifying(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
+  CLI::App* verify = app.add_subcommand("verify", "verify a whole log");
+  add_verify_options(*verify, options->verify);
+  verify->footer(verify_footer);
+  verify->callback([options, &exit_code, &format] { exit_code = run_audit_verify(options->verify, format); });
+
+  CLI::App* watch = app.add_subcommand("watch", "verify what is new, again and again; ends at the first failure");
+  add_verify_options(*watch, options->watch);
+  watch->add_option("--interval", options->watch.interval_seconds, "seconds between two looks (30)")
+      ->check(CLI::Range(0.01, 86400.0))
+      ->type_name("SECONDS");
+  watch->callback([options, &exit_code, &format] { exit_code = run_audit_watch(options->watch, format); });
+}
+
+void add_reading(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
+  CLI::App* list = app.add_subcommand("list", "print the newest entries");
+  audit::Query& query = options->query;
+  query.limit = 50;
+  add_log_option(*list, options->list_log);
+  list->add_option("--principal,--actor", query.principal, "only of this person or credential")->type_name("NAME");
+  list->add_option("--agent", query.agent, "only about this agent")->type_name("AGENT");
+  list->add_option("--tool", query.tool, "only about this tool")->type_name("TOOL");
+  list->add_option("--action", query.action, "only this action")->type_name("ACTION");
+  list->add_option("--call-id", query.call_id, "only this call")->type_name("ID");
+  list->add_option_function<std::string>(
+          "--outcome", [&query](const std::string& name) { query.outcome = protocol::outcome_from_string(name); },
+          "only with this outcome")
+      ->check(CLI::IsMember({"success", "denied", "failure", "cancelled", "expired", "unknown"}))
+      ->type_name("OUTCOME");
+  list->add_option("--since", query.since, "only from this time on, UTC like 2026-11-30T12:57:23Z")->type_name("TIME");
+  list->add_option("--until", query.until, "only up to this time")->type_name("TIME");
+  list->add_option("--before", query.before_seq, "only entries with a smaller number")->type_name("SEQ");
+  list->add_option("--limit", query.limit, "how many (50)")->check(CLI::Range(1, 1000))->type_name("N");
+  list->callback(
+      [options, &exit_code, &format] { exit_code = run_audit_list(options->list_log, options->query, format); });
+
+  CLI::App* export_entries = app.add_subcommand("export", "write all entries as JSON or CSV");
+  add_log_option(*export_entries, options->export_entries.log);
+  add_host_key_option(*export_entries, options->export_entries.host_key);
+  export_entries
+      ->add_option_function<std::string>(
+          "--format",
+          [options = options.get()](const std::string& name) { options->export_entries.csv = name == "csv"; },
+          "json or csv")
+      ->check(CLI::IsMember({"json", "csv"}))
+      ->type_name("FORMAT");
+  export_entries->add_option("--out", options->export_entries.out, "where to (standard output)")->type_name("FILE");
+  export_entries->callback([options, &exit_code] { exit_code = run_audit_export(options->export_entries); });
+}
+
+void add_proving(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
+  CLI::App* prove = app.add_subcommand("prove", "write the proof that an entry stands in a log");
+  prove->add_option("seq", options->prove.seq, "the entry's number")->required()->type_name("SEQ");
+  add_log_option(*prove, options->prove.log);
+  prove->add_option("--out", options->prove.out, "where to (standard output)")->type_name("FILE");
+  prove->callback([options, &exit_code] { exit_code = run_audit_prove(options->prove); });
+
+  CLI::App* check = app.add_subcommand("check", "check such a proof, without the log");
+  check->add_option("proof", options->check.proof, "the proof; \"-\" reads standard input")
+      ->required()
+      ->type_name("FILE");
+  add_host_key_option(*check, options->check.host_key)->required();
+  check->add_option("--origin", options->check.origin, "the name that the log must have")->type_name("NAME");
+  check->callback([options, &exit_code, &format] { exit_code = run_audit_check(options->check, format); });
+
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "write a checkpoint for ssh-keygen and other tools");
+  add_log_option(*checkpoint, options->checkpoint.log);
+  checkpoint->add_option("--out", options->checkpoint.out, "a folder for the files")->type_name("DIR");
+  add_host_key_option(*checkpoint, options->checkpoint.host_key);
+  checkpoint->footer(checkpoint_footer);
+  checkpoint->callback([options, &exit_code] { exit_code = run_audit_checkpoint(options->checkpoint); });
+
+  CLI::App* pubkey = app.add_subcommand("pubkey", "print the public key that signs the log");
+  add_host_key_option(*pubkey, options->pubkey_host_key)->required();
+  pubkey->callback([options, &exit_code] { exit_code = run_audit_pubkey(options->pubkey_host_key); });
+}
+
+}  // namespace
+
+void add_audit_commands(CLI::App& parent, int& exit_code, const OutputOptions& format) {
+  CLI::App* app = parent.add_subcommand("audit", "verify, read and prove the audit log");
+  app->require_subcommand(1);
+  app->footer(audit_footer);
+  auto options = std::make_shared<AuditOptions>();
+  add_verifying(*app, options, exit_code, format);
+  add_reading(*app, options, exit_code, format);
+  add_proving(*app, options, exit_code, format);
+}
+
+}  // namespace hive::cli
