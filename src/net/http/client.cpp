@@ -176,15 +176,24 @@ std::string printable_detail(const char* buffer, CURLcode code) {
 }
 
 std::string certificate_problem(CURL* easy, const char* buffer, CURLcode code) {
-  long verdict = X509_V_OK;
-  curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-  if (verdict != X509_V_OK) return X509_verify_cert_error_string(verdict);
   std::string_view detail(buffer);
   if (detail.find("subject name") != std::string_view::npos ||
       detail.find("subjectAltName") != std::string_view::npos) {
     return "it is not made out for this host name";
   }
+  long verdict = X509_V_OK;
+  curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+  // libcurl starts with "unspecified", which says less than its own text.
+  if (verdict != X509_V_OK && verdict != X509_V_ERR_UNSPECIFIED) return X509_verify_cert_error_string(verdict);
   return printable_detail(buffer, code);
+}
+
+std::string timeout_text(const char* buffer, const ClientRequest& request) {
+  bool is_connected = std::string_view(buffer).starts_with("SSL");  // libcurl's own text is all that tells them apart
+  auto waited =
+      request.timeout.count() > 0 ? std::min(request.connect_timeout, request.timeout) : request.connect_timeout;
+  return fmt::format("{} within {} ms", is_connected ? "connected, but no TLS handshake" : "no connection",
+                     waited.count());
 }
 
 std::unexpected<Error> describe(CURLcode code, CURL* easy, const char* buffer, const Target& target,
@@ -214,10 +223,7 @@ std::unexpected<Error> describe(CURLcode code, CURL* easy, const char* buffer, c
     }
     case CURLE_OPERATION_TIMEDOUT:
       if (!was_sent) {
-        return fail(
-            ErrorCode::unavailable, "{}: no connection within {} ms", target.authority,
-            std::min(request.connect_timeout, request.timeout.count() > 0 ? request.timeout : request.connect_timeout)
-                .count());
+        return fail(ErrorCode::unavailable, "{}: {}", target.authority, timeout_text(buffer, request));
       }
       return fail(ErrorCode::timed_out, "{}: connected, but no complete answer within {} ms", target.authority,
                   request.timeout.count());
