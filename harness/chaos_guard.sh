@@ -6,8 +6,8 @@
 # caller, its process group or the agent touches neither. If both die, the load ends by itself (a busy loop looks for its
 # keeper, held memory hangs on a pipe to it), and the next call of chaos.sh undoes what is left (sweep).
 #
-# A record is a directory STATE/ID of small files, each written whole or not at all:
-#   what how state (starting, active, stuck, ended) boot end (hundredths of a second after boot) secs amount iface handle
+# A record is a directory STATE/NUMBER of small files, each written whole or not at all; its id is KIND-NUMBER:
+#   kind what how state (starting, active, stuck, ended) boot end (hundredths of a second after boot) secs amount iface handle
 #   owner keeper watcher (a process: number and start time) workers (one process a line) stop (present: end now)
 
 # open_state: chooses and checks STATE. A directory that anyone else can write or replace is never used.
@@ -47,17 +47,19 @@ is_id() {
 # records: the ids of all records, oldest first.
 records() {
   set +f
-  for records_path in "$STATE"/*-*; do
-    is_id "${records_path##*/}" && printf '%s %s\n' "${records_path##*-}" "${records_path##*/}"
-  done | sort -n | while read -r _ records_id; do echo "$records_id"; done
+  for records_path in "$STATE"/[1-9]*; do
+    records_kind=
+    { read -r records_kind <"$records_path/kind"; } 2>/dev/null
+    is_id "$records_kind-${records_path##*/}" && echo "${records_path##*/} $records_kind"
+  done | sort -n | while read -r records_number records_kind; do echo "$records_kind-$records_number"; done
   set -f
 }
 
 # open_record ID: makes ID the current record and sets STATE_NOW.
 open_record() {
   ID=$1
-  REC=$STATE/$ID
-  [ -d "$REC" ] || return 1
+  REC=$STATE/${ID#*-}
+  [ "$(get kind)" = "${ID%-*}" ] || return 1
   STATE_NOW=$(get state)
   return 0
 }
@@ -100,17 +102,18 @@ begin() {
   begin_number=0
   [ -f "$STATE/last" ] && read -r begin_number <"$STATE/last"
   is_uint "$begin_number" 0 999999998 || begin_number=0
-  # mkdir decides who owns a number when two calls meet.
+  # mkdir decides who owns a number when two calls meet. Numbers are shared by all kinds, for the handle of a network
+  # rule is made from them.
   begin_tries=0
   while :; do
     begin_number=$((begin_number + 1))
     begin_tries=$((begin_tries + 1))
     ID=$1-$begin_number
-    REC=$STATE/$ID
+    REC=$STATE/$begin_number
     mkdir "$REC" 2>/dev/null && break
     [ "$begin_tries" -lt 1000 ] || die "$EX_PRECONDITION" "no record can be made in $STATE: is the disk full?"
   done
-  if ! { put_self owner && put boot "$(boot_id)" && put secs "$2" && put what "$3 for $2 s" && put state starting; }; then
+  if ! { put_self owner && put kind "$1" && put boot "$(boot_id)" && put secs "$2" && put what "$3 for $2 s" && put state starting; }; then
     rm -rf "$REC"
     die "$EX_PRECONDITION" "the record $REC cannot be written: is the disk full? Nothing changed"
   fi
@@ -312,7 +315,7 @@ stop_record() {
   put stop 1
   runs keeper && kill -s TERM "$RUNS_PID" 2>/dev/null
   stop_tries=0
-  while [ "$(get state)" != ended ] && [ "$stop_tries" -lt 50 ]; do
+  while [ "$(get state)" != ended ] && [ "$stop_tries" -lt 30 ]; do
     runs keeper || break
     stop_tries=$((stop_tries + 1))
     pause

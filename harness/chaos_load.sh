@@ -86,3 +86,32 @@ offer_to_oom_killer() {
   { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
   return 0
 }
+
+# free_memory: sets FREE_MB, what may still be allocated: the host's MemAvailable, or less where a cgroup above us is limited.
+free_memory() {
+  FREE_MB=0
+  while IFS=": $TAB" read -r mem_key mem_kb _; do
+    [ "$mem_key" = MemAvailable ] && FREE_MB=$((mem_kb / 1024))
+  done </proc/meminfo
+  mem_group=
+  while IFS= read -r mem_line; do
+    case $mem_line in
+      0::*) mem_group=${mem_line#0::} ;;
+    esac
+  done </proc/self/cgroup 2>/dev/null
+  mem_group=${mem_group%/}
+  while :; do
+    mem_max='' mem_used=''
+    { read -r mem_max <"/sys/fs/cgroup$mem_group/memory.max"; } 2>/dev/null
+    { read -r mem_used <"/sys/fs/cgroup$mem_group/memory.current"; } 2>/dev/null
+    case $mem_max:$mem_used in
+      *[!0-9:]* | :* | *:) ;;
+      *)
+        mem_left=$(((mem_max - mem_used) / 1048576))
+        [ "$mem_left" -lt "$FREE_MB" ] && FREE_MB=$mem_left
+        ;;
+    esac
+    [ -n "$mem_group" ] || break
+    mem_group=${mem_group%/*}
+  done
+}
