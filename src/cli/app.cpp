@@ -8,9 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/strings.h"
-#if __has_include("cli/audit_commands.h")
 #include "cli/audit_commands.h"
-#endif
 #include "cli/call_command.h"
 #include "cli/command_line.h"
 #include "cli/completion.h"
@@ -97,7 +95,7 @@ void add_global_options(Program& program) {
   app.add_flag("--insecure", options.insecure, "do not check the gateway's certificate");
   app.add_option_function<std::string>(
          "-o,--output", [&format](const std::string& name) { format.json = name == "json"; }, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(CLI::IsMember({"text", "json"}).description(""))
       ->type_name("FORMAT");
   app.add_flag_callback("--no-color", [&format] { format.color = false; }, "no colours (NO_COLOR)");
   app.add_option_function<std::string>(
@@ -155,7 +153,7 @@ void add_own_commands(Program& program) {
 
   CLI::App* completion = app.add_subcommand("completion", "print a completion script for a shell");
   completion->add_option("shell", program.shell, "bash, zsh or fish")
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
       ->required()
       ->type_name("SHELL");
   completion->footer(
@@ -261,14 +259,12 @@ int run(std::vector<std::string> words, const Environment& environment, Output& 
   program->app.fallthrough();
   program->app.require_subcommand(0, 1);
   program->app.set_help_flag("-h,--help", "explain the command");
-  program->app.set_version_flag("-v,--version", version_line);
+  program->app.set_version_flag("-v,--version", version_line, "print the version");
   program->app.footer(main_footer);
   program->app.get_formatter()->column_width(26);
   add_global_options(*program);
   add_fleet_commands(*program);
-#if __has_include("cli/audit_commands.h")
   add_audit_commands(program->app, program->exit_code, program->context.format);
-#endif
   add_own_commands(*program);
   return checked_exit_code(parse_and_run(*program, std::move(words)), output);
 }
