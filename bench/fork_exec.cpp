@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   std::atomic<bool> failed = false;
   std::vector<std::vector<std::int64_t>> times(static_cast<std::size_t>(callers));
   std::vector<std::jthread> threads;
+  threads.reserve(times.size());
   for (auto& mine : times) {
     threads.emplace_back([&failed, &mine, end, dev_null, argv] {
       for (auto before = SteadyClock::now(); before < end && !failed; before = SteadyClock::now()) {

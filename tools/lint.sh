@@ -76,14 +76,15 @@ if [ $tidy != none ]; then
       git ls-files -z --others --exclude-standard -- '*.cpp'
     )
   fi
-  # Only what the release preset compiles has flags to check it with.
+  # Only what the release preset compiles has flags to check it with. They are g++'s: clang does not know all of them.
   known=()
   for file in "${files[@]}"; do
     ! grep -qF "\"$HIVE_ROOT/$file\"" build/release/compile_commands.json || known+=("$file")
   done
   say "clang-tidy over ${#known[@]} files"
   [ ${#known[@]} -eq 0 ] ||
-    printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/release --quiet 2>/dev/null ||
+    printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+      clang-tidy-19 -p build/release --quiet --extra-arg=-Wno-unknown-warning-option 2>/dev/null ||
     failed+=(clang-tidy)
 fi
 
