@@ -395,6 +395,7 @@ void Process::finish() {
 void Process::abandon() {
   stage_ = Stage::ended;
   on_output_ = nullptr;
+  on_done_ = nullptr;
   deadline_.cancel();
   poll_.cancel();
   progress_.cancel();

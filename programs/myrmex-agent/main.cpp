@@ -1,0 +1,208 @@
+#include <cstdio>
+#include <future>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/tunnel.h"
+#include "base/log.h"
+#include "config/agent_check.h"
+#include "config/agent_config.h"
+#include "net/runtime/runtime.h"
+
+namespace {
+
+constexpr int bad_usage = 2;
+constexpr int bad_configuration = 1;
+
+constexpr std::string_view help_text =
+    R"(myrmex-agent: lets a gateway operate this machine, as far as its allowlist goes
+
+Usage:
+  myrmex-agent --config FILE              dial out to the gateway and answer its calls
+  myrmex-agent --check-config FILE        explain a configuration: what each entry admits, what is wrong
+  myrmex-agent --version
+
+Options:
+  --config FILE        configuration (default: agent_config.json in the working directory)
+  --check-config FILE  exit code 1 if the agent would not start with it
+  --json               with --check-config: the report as JSON
+  --version            print the version
+  --help               print this text
+
+Examples:
+  myrmex-agent --check-config /etc/myrmex/agent_config.json
+  myrmex-agent --config /etc/myrmex/agent_config.json
+
+SIGTERM and SIGINT end it in good order: running commands are ended, their results sent.
+)";
+
+struct Options {
+  std::string config = "agent_config.json";
+  std::optional<std::string> check;
+  bool json = false;
+  bool version = false;
+  bool help = false;
+};
+
+// One or two dashes, "--key value" or "--key=value": what scripts written for the Go product use keeps working.
+hive::Result<Options> parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (!word.starts_with('-')) {
+      return hive::fail(hive::ErrorCode::invalid_argument, "unexpected argument \"{}\"", word);
+    }
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    size_t equals = word.find('=');
+    std::string_view name = word.substr(0, equals);
+    auto value = [&]() -> hive::Result<std::string> {
+      if (equals != std::string_view::npos) return std::string(word.substr(equals + 1));
+      if (i + 1 >= argc) return hive::fail(hive::ErrorCode::invalid_argument, "--{} needs a file name", name);
+      return std::string(argv[++i]);
+    };
+    if (name == "config" || name == "c") {
+      options.config = TRY(value());
+    } else if (name == "check-config") {
+      options.check = TRY(value());
+    } else if (name == "json") {
+      options.json = true;
+    } else if (name == "version" || name == "v") {
+      options.version = true;
+    } else if (name == "help" || name == "h") {
+      options.help = true;
+    } else {
+      return hive::fail(hive::ErrorCode::invalid_argument, "unknown option \"{}\"", argv[i]);
+    }
+  }
+  return options;
+}
+
+int check(const std::string& path, bool json) {
+  hive::config::CheckReport report = hive::config::check_agent_config(path, {.colour = ::isatty(STDOUT_FILENO) == 1});
+  const std::string& text = json ? report.json : report.text;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return bad_configuration;
+  }
+  return report.exit_code();
+}
+
+void log_state(const hive::agent::TunnelStatus& status) {
+  using hive::agent::TunnelState;
+  namespace log = hive::log;
+  std::string gateway = status.gateway.to_string();
+  switch (status.state) {
+    case TunnelState::connecting:
+      log::debug("connecting", {{"gateway", gateway}});
+      return;
+    case TunnelState::connected:
+      log::info("connected", {{"gateway", gateway}});
+      return;
+    case TunnelState::waiting:
+      log::warning(
+          "not connected",
+          {{"gateway", gateway}, {"reason", status.last_error.message}, {"retry_in_ms", status.retry_in.count()}});
+      return;
+    case TunnelState::stopped:
+      log::info("tunnel stopped");
+      return;
+  }
+}
+
+// The signals that main waits for; blocked everywhere else. Commands get an empty mask of their own.
+sigset_t handled_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP})
+    ::sigaddset(&signals, signal);
+  return signals;
+}
+
+void wait_for_end(const sigset_t& signals) {
+  for (;;) {
+    int signal = 0;
+    if (::sigwait(&signals, &signal) != 0) continue;
+    if (signal != SIGHUP) {
+      hive::log::info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+      return;
+    }
+    hive::log::warning("the configuration is read at the start only; restart the agent to change it");
+  }
+}
+
+int run(const std::string& config_path) {
+  auto config = hive::config::load_agent_config(config_path);
+  if (!config) {
+    fmt::print(stderr, "{}\n", config.error().message);
+    return bad_configuration;
+  }
+  hive::log::set_level(config->log_level);
+
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t signals = handled_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Few threads allocate here; one heap for each of them would cost more memory than it saves time.
+  ::mallopt(M_ARENA_MAX, 2);
+
+  hive::net::Runtime runtime(1, 2);
+  hive::net::Worker& worker = runtime.worker(0);
+  auto agent = hive::agent::Agent::create(runtime, worker, *config);
+  if (!agent) {
+    fmt::print(stderr, "{}\n", agent.error().message);
+    return bad_configuration;
+  }
+  auto tunnel = hive::agent::Tunnel::create(
+      runtime, worker, *config,
+      {.on_connected =
+           [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) { (*agent)->serve(std::move(channel)); },
+       .on_state = log_state});
+  if (!tunnel) {
+    fmt::print(stderr, "{}: {}\n", config_path, tunnel.error().message);
+    return bad_configuration;
+  }
+  (*agent)->on_useful_exchange([&] { (*tunnel)->useful_exchange(); });
+  hive::log::info("agent starts", {{"agent_id", config->agent_id}, {"version", HIVE_VERSION}});
+  worker.post([&] { (*tunnel)->start(); });
+  runtime.start();
+
+  wait_for_end(signals);
+  std::promise<void> stopped;
+  worker.post([&] {
+    (*agent)->stop([&] {
+      (*tunnel)->stop();
+      // Behind what closing the channel has posted.
+      worker.post([&] { stopped.set_value(); });
+    });
+  });
+  stopped.get_future().wait();
+  runtime.stop();
+  tunnel->reset();
+  agent->reset();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto options = parse_options(argc, argv);
+  if (!options) {
+    fmt::print(stderr, "myrmex-agent: {}\n\n{}", options.error().message, help_text);
+    return bad_usage;
+  }
+  if (options->help) {
+    fmt::print("{}", help_text);
+    return 0;
+  }
+  if (options->version) {
+    fmt::print("myrmex-agent {}\n", HIVE_VERSION);
+    return 0;
+  }
+  if (options->check) return check(*options->check, options->json);
+  return run(options->config);
+}
