@@ -98,7 +98,7 @@ test("a key works for its own id only, and a key that nobody knows not at all", 
 });
 
 test('a Go program with a channel of type mcp registers as an agent and answers a call', async (t) => {
-  const source = path.join(root, 'tests/net/ssh/go_agent/main.go');
+  const source = path.join(root, 'tests/e2e/go_agent/main.go');
   if (!hasProgram('go')) return cannotRun(t, 'go is not installed; run ./hive setup test');
   if (!fs.existsSync('/usr/share/gocode/src/golang.org/x/crypto/ssh')) {
     return cannotRun(t, 'golang-golang-x-crypto-dev is not installed; run ./hive setup test');
@@ -115,7 +115,12 @@ test('a Go program with a channel of type mcp registers as an agent and answers 
       const reply = await hive.call('go-agent__get_metrics', {});
       return reply.outcome === 'success' && reply;
     });
-    assert.ok(text(answer).length > 0);
+    assert.equal(text(answer), '{"cpu_usage_percent":1.5}');
+    // It says what happened in its text alone, and is believed.
+    assert.equal((await hive.call('go-agent__run_command', { name: 'x' })).outcome, 'denied');
+    assert.equal((await hive.call('go-agent__read_logs', {})).outcome, 'failure');
+    const { code } = await hive.myrmex(['call', 'go-agent__run_command', 'name=x']);
+    assert.equal(code, 3);
   } finally {
     agent.kill();
   }
