@@ -1,0 +1,210 @@
+#include "gateway/surfaces/rest/api.h"
+
+#include <algorithm>
+
+#include <unistd.h>
+
+#include "base/strings.h"
+#include "gateway/surfaces/rest/route.h"
+#include "gateway/surfaces/rest/services.h"
+#include "net/http/connection_limits.h"
+#include "net/http/listen_address.h"
+
+namespace hive::rest {
+
+namespace {
+
+/// A token of this length cannot be guessed over the network, so it is looked up even while its source is slowed down:
+/// a neighbour behind the same address must not lock its owner out.
+constexpr std::size_t unguessable_token_bytes = 20;
+
+net::http::Headers challenge(policy::CredentialFault fault) {
+  std::string value = R"(Bearer realm="myrmex-hive")";
+  if (fault != policy::CredentialFault::missing) {
+    value += fault == policy::CredentialFault::unknown ? R"(, error="invalid_token")" : R"(, error="invalid_request")";
+  }
+  return {{"WWW-Authenticate", value}};
+}
+
+std::string_view explanation(policy::CredentialFault fault) {
+  switch (fault) {
+    case policy::CredentialFault::missing:
+      return "no credential; send the header Authorization: Bearer TOKEN";
+    case policy::CredentialFault::malformed:
+    case policy::CredentialFault::unsupported:
+      return "the Authorization header is not of the form: Bearer TOKEN";
+    case policy::CredentialFault::unknown:
+      return "the token is not known here";
+  }
+  return "the credential is not accepted";
+}
+
+class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
+ public:
+  RestApi(Dependencies dependencies, std::shared_ptr<const Settings> settings)
+      : services_(std::make_shared<Services>(std::move(dependencies), std::move(settings))) {}
+
+  net::http::Handler handler() override {
+    return [services = services_](std::shared_ptr<net::http::Request> request,
+                                  std::shared_ptr<net::http::Responder> responder) {
+      auto context = std::make_shared<Context>();
+      context->services = services;
+      context->settings = services->settings();
+      context->request = std::move(request);
+      context->responder = std::move(responder);
+      context->request_id = services->next_request_id();
+      serve(std::move(context));
+    };
+  }
+
+  void apply(std::shared_ptr<const Settings> settings) override { services_->apply(std::move(settings)); }
+
+  void flush() override { services_->record(services_->failures.take_due(true)); }
+
+ private:
+  static void serve(std::shared_ptr<Context> context) {
+    const net::http::Request& request = *context->request;
+    const Route* route = find_route(request.method, request.path);
+    // Probes of load balancers name no host that we know, and get nothing that is worth protecting.
+    bool is_open = route != nullptr && route->is_public;
+    if (!is_open && !check_origin(*context)) return;
+    if (request.method == "OPTIONS") return answer_options(*context);
+    if (route == nullptr) return refuse_unrouted(*context);
+    if (!check_parameters(*context, *route)) return;
+    if (!route->is_public && !admit(*context, *route)) return;
+    route->handler(context);
+  }
+
+  static bool check_origin(const Context& context) {
+    switch (context.settings->origins.check(*context.request)) {
+      case OriginPolicy::Verdict::accepted:
+        return true;
+      case OriginPolicy::Verdict::bad_host:
+        context.refuse(
+            {403, "unknown_host",
+             "the Host header names no host of this gateway; use its address or host name, or add its URL to "
+             "allowed_origins"});
+        return false;
+      case OriginPolicy::Verdict::bad_origin:
+        context.refuse({403, "unknown_origin", "pages of this origin may not use the gateway; see allowed_origins"});
+        return false;
+    }
+    return false;
+  }
+
+  static void answer_options(const Context& context) {
+    std::string allowed =
+        context.request->path == "*" ? "GET, HEAD, POST, OPTIONS" : allowed_methods(context.request->path);
+    if (allowed.empty()) return refuse_unrouted(context);
+    net::http::Response response;
+    response.status = 204;
+    response.headers = {{"Allow", allowed}};
+    if (!context.settings->origins.shared_origin(*context.request).empty()) {
+      response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+      response.headers.emplace_back("Access-Control-Allow-Headers", "Content-Type, Authorization");
+      response.headers.emplace_back("Access-Control-Max-Age", "600");
+    }
+    context.respond(std::move(response));
+  }
+
+  static void refuse_unrouted(const Context& context) {
+    std::string allowed = allowed_methods(context.request->path);
+    if (allowed.empty()) {
+      return context.refuse({404, "not_found", "there is no such path; GET /api/openapi.json lists them"});
+    }
+    context.refuse({405, "method_not_allowed", fmt::format("this path has only {}", allowed)}, {{"Allow", allowed}});
+  }
+
+  static bool check_parameters(const Context& context, const Route& route) {
+    if (context.request->query.empty()) return true;
+    std::vector<std::string_view> known;
+    for (const QueryParameter& parameter : route.parameters)
+      known.push_back(parameter.name);
+    for (std::string_view pair : split(context.request->query, '&')) {
+      std::string_view name = pair.substr(0, pair.find('='));
+      if (name.empty() || std::ranges::find(known, name) != known.end()) continue;
+      std::optional<std::string_view> nearest = nearest_name(name, known);
+      context.refuse({400, "invalid_query",
+                      fmt::format("unknown query parameter {}{}", quote(name),
+                                  nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "")});
+      return false;
+    }
+    return true;
+  }
+
+  /// Finds out who is calling and whether the route admits that role; answers the request itself if not.
+  static bool admit(Context& context, const Route& route) {
+    Services& services = *context.services;
+    services.record(services.failures.take_due());
+    std::string source = net::http::source_of(context.request->peer_address);
+    std::optional<std::string_view> header = context.request->header("authorization");
+    std::optional<std::chrono::seconds> wait = services.failures.must_wait(source);
+    auto token = policy::bearer_token(header);
+    bool is_guess = !token || token->size() < unguessable_token_bytes;
+    if (wait && is_guess) {
+      refuse_blocked(context, *wait);
+      return false;
+    }
+    auto principal = context.settings->authenticator->authenticate(header);
+    if (!principal) {
+      services.record(services.failures.record(source, policy::to_string(principal.error())));
+      if (wait) {
+        refuse_blocked(context, *wait);
+      } else {
+        context.refuse({401, policy::to_string(principal.error()), std::string(explanation(principal.error()))},
+                       challenge(principal.error()));
+      }
+      return false;
+    }
+    context.principal = *std::move(principal);
+    if (route.roles.contains(context.principal.role) || route.role_gate == RoleGate::funnel) return true;
+    refuse_role(context, route);
+    return false;
+  }
+
+  static void refuse_blocked(const Context& context, std::chrono::seconds wait) {
+    context.refuse({429, "too_many_failures", "too many failed authentications from this address; wait and try again"},
+                   {{"Retry-After", std::to_string(context.services->retry_after(wait, 1))}});
+  }
+
+  static void refuse_role(const Context& context, const Route& route) {
+    audit::Record entry;
+    entry.action = "access_denied";
+    entry.request_id = context.request_id;
+    entry.principal = context.principal.name;
+    entry.role = policy::to_string(context.principal.role);
+    entry.outcome = protocol::Outcome::denied;
+    entry.reason = "role";
+    entry.detail = fmt::format("{} {}", route.method, route.path);
+    context.services->record(std::move(entry));
+    context.refuse({403, "role",
+                    fmt::format("the role {} may not use {} {}", policy::to_string(context.principal.role),
+                                route.method, route.path)});
+  }
+
+  std::shared_ptr<Services> services_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Settings>> make_settings(std::shared_ptr<const config::GatewayConfig> config,
+                                                      std::shared_ptr<const policy::Policy> policy,
+                                                      std::span<const std::string> host_names) {
+  std::shared_ptr<const policy::Authenticator> authenticator = TRY(policy::Authenticator::create(*config));
+  std::vector<std::string> hosts(host_names.begin(), host_names.end());
+  for (const std::string& address : {config->http_addr, config->plaintext_http_addr}) {
+    if (address.empty()) continue;
+    hosts.push_back(TRY(net::http::parse_listen_address(address)).host);
+  }
+  char host_name[256] = {};
+  if (::gethostname(host_name, sizeof host_name - 1) == 0) hosts.emplace_back(host_name);
+  OriginPolicy origins(hosts, config->allowed_origins);
+  return std::make_shared<const Settings>(
+      Settings{std::move(config), std::move(policy), std::move(authenticator), std::move(origins)});
+}
+
+std::shared_ptr<Api> Api::create(Dependencies dependencies, std::shared_ptr<const Settings> settings) {
+  return std::make_shared<RestApi>(std::move(dependencies), std::move(settings));
+}
+
+}  // namespace hive::rest

@@ -1,0 +1,135 @@
+#include "gateway/surfaces/rest/call_answer.h"
+#include "gateway/surfaces/rest/call_request.h"
+#include "gateway/surfaces/rest/endpoints.h"
+
+namespace hive::rest {
+
+namespace {
+
+constexpr std::chrono::milliseconds stream_start_delay(250);
+constexpr std::chrono::seconds heartbeat_period(15);
+constexpr unsigned drain_spread_seconds = 4;
+
+net::http::Headers outcome_headers(const calls::CallResult& result) {
+  net::http::Headers headers = {{"Myrmex-Outcome", std::string(protocol::to_string(result.outcome))}};
+  if (!result.reason.empty()) headers.emplace_back("Myrmex-Reason", result.reason);
+  return headers;
+}
+
+void refuse_call(const Context& context, const calls::CallResult& result, unsigned status) {
+  net::http::Headers headers = outcome_headers(result);
+  if (status == 429 || result.reason == "draining") {
+    unsigned wait = context.services->retry_after(result.retry_after, status == 429 ? 1 : drain_spread_seconds);
+    headers.emplace_back("Retry-After", std::to_string(wait));
+  }
+  context.refuse({status, result.reason, error_message(result), protocol::to_string(result.outcome)},
+                 std::move(headers));
+}
+
+void answer_call(const Context& context, const calls::CallResult& result) {
+  if (auto status = refusal_status(result)) return refuse_call(context, result, *status);
+  net::http::Response response;
+  response.headers = outcome_headers(result);
+  response.body = json_rpc_response(context.request_id, result);
+  context.respond(std::move(response));
+}
+
+/// A call whose output goes out as server-sent events. Everything happens on the request's worker. The stream begins
+/// with the first output or after a moment, so that a call that is refused at once still gets its HTTP status.
+class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
+ public:
+  explicit StreamedCall(ContextPointer context) : context_(std::move(context)) {}
+
+  void start(calls::Call call) {
+    auto self = shared_from_this();
+    call.on_progress = [weak = weak_from_this()](std::string_view params) {
+      if (auto alive = weak.lock()) alive->send(server_sent_event("progress", params));
+    };
+    running_ = context_->services->dependencies.funnel.run(worker(), std::move(call),
+                                                           [self](calls::CallResult result) { self->finish(result); });
+    context_->responder->on_disconnect([weak = weak_from_this()] {
+      if (auto alive = weak.lock()) alive->cancel();
+    });
+    timer_ = worker().schedule(stream_start_delay, [weak = weak_from_this()] {
+      if (auto alive = weak.lock()) alive->open();
+    });
+  }
+
+ private:
+  net::Worker& worker() { return *context_->request->worker; }
+
+  void open() {
+    if (stream_ || finished_) return;
+    net::http::Response head;
+    head.content_type = "text/event-stream";
+    // Proxies that collect an answer before they pass it on would defeat the purpose.
+    head.headers = {{"X-Accel-Buffering", "no"}};
+    context_->complete(head);
+    stream_ = context_->responder->respond_stream(std::move(head));
+    schedule_heartbeat();
+  }
+
+  void schedule_heartbeat() {
+    timer_ = worker().schedule(heartbeat_period, [weak = weak_from_this()] {
+      auto alive = weak.lock();
+      if (!alive || alive->finished_) return;
+      alive->send(": heartbeat\n\n");
+      alive->schedule_heartbeat();
+    });
+  }
+
+  void send(std::string_view event) {
+    if (finished_) return;
+    open();
+    if (!stream_->send(event)) cancel();
+  }
+
+  void cancel() {
+    if (!finished_ && running_) running_->cancel("the client has gone or reads too slowly");
+  }
+
+  void finish(const calls::CallResult& result) {
+    finished_ = true;
+    timer_.cancel();
+    if (!stream_ && refusal_status(result)) return answer_call(*context_, result);
+    if (!stream_) {
+      finished_ = false;
+      open();
+      finished_ = true;
+      timer_.cancel();
+    }
+    stream_->send(server_sent_event("result", json_rpc_response(context_->request_id, result)));
+    stream_->end();
+  }
+
+  const ContextPointer context_;
+  std::shared_ptr<calls::RunningCall> running_;
+  std::shared_ptr<net::http::Stream> stream_;
+  net::Timer timer_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+void post_call(const ContextPointer& context) {
+  Result<CallRequest> request = parse_call_request(context->request->body);
+  if (!request) return context->refuse({400, "invalid_request", request.error().message});
+  calls::ToolAddress address = calls::split_tool_name(request->name);
+  calls::Call call;
+  call.principal = context->principal;
+  call.surface = calls::Surface::rest;
+  call.request_id = context->request_id;
+  call.agent = address.agent;
+  call.tool = address.tool;
+  call.arguments = std::move(request->arguments);
+  call.timeout = request->timeout;
+  if (prefers_event_stream(context->request->header("accept").value_or(""))) {
+    return std::make_shared<StreamedCall>(context)->start(std::move(call));
+  }
+  std::shared_ptr<calls::RunningCall> running = context->services->dependencies.funnel.run(
+      *context->request->worker, std::move(call),
+      [context](const calls::CallResult& result) { answer_call(*context, result); });
+  context->responder->on_disconnect([running = std::move(running)] { running->cancel("the client has gone"); });
+}
+
+}  // namespace hive::rest

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "gateway/surfaces/rest/services.h"
+
+/// The handlers of the routes; each answers its request exactly once.
+namespace hive::rest {
+
+void get_health(const ContextPointer& context);
+void get_readiness(const ContextPointer& context);
+void get_version(const ContextPointer& context);
+void get_whoami(const ContextPointer& context);
+void get_status(const ContextPointer& context);
+void get_fleet(const ContextPointer& context);
+void get_tools(const ContextPointer& context);
+void get_audit(const ContextPointer& context);
+void get_openapi(const ContextPointer& context);
+void post_call(const ContextPointer& context);
+
+}  // namespace hive::rest

@@ -1,0 +1,224 @@
+#include "base/strings.h"
+#include "gateway/surfaces/rest/endpoints.h"
+#include "protocol/json.h"
+
+namespace hive::rest {
+
+namespace {
+
+/// Appends members to an object that is open; the caller writes the braces.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) {}
+
+  ObjectWriter& raw(std::string_view key, std::string_view value) {
+    if (!out_.ends_with('{')) out_ += ',';
+    json::append_string(out_, key);
+    out_ += ':';
+    out_ += value;
+    return *this;
+  }
+  ObjectWriter& text(std::string_view key, std::string_view value) { return raw(key, json::encode_string(value)); }
+  ObjectWriter& boolean(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
+  ObjectWriter& number(std::string_view key, std::uint64_t value) { return raw(key, std::to_string(value)); }
+  ObjectWriter& texts(std::string_view key, const std::vector<std::string>& values) {
+    std::string array = "[";
+    for (const std::string& value : values) {
+      if (array.size() > 1) array += ',';
+      json::append_string(array, value);
+    }
+    return raw(key, array + "]");
+  }
+
+ private:
+  std::string& out_;
+};
+
+std::string os_text(const fleet::AgentStatus& agent) {
+  return agent.os_version.empty() ? "Loading..." : agent.os_version;
+}
+
+void append_own_fields(ObjectWriter& object, const fleet::AgentStatus& agent) {
+  object.text("agent_version", agent.agent_version)
+      .text("software", agent.software)
+      .text("key_fingerprint", agent.key_fingerprint)
+      .number("calls_in_flight", agent.calls_in_flight);
+  if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
+}
+
+void append_status(std::string& out, const fleet::AgentStatus& agent) {
+  out += '{';
+  ObjectWriter object(out);
+  object.text("id", agent.id)
+      .text("ip", agent.address)
+      .text("os_version", os_text(agent))
+      .texts("running_services", agent.running_services)
+      .texts("open_ports", agent.open_ports)
+      .boolean("online", agent.online);
+  if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+  append_own_fields(object, agent);
+  out += '}';
+}
+
+void append_gateway(ObjectWriter& object, const Context& context) {
+  const Services& services = *context.services;
+  std::string gateway = "{";
+  ObjectWriter(gateway)
+      .text("id", context.settings->config->gateway_id)
+      .text("version", HIVE_VERSION)
+      .text("started_at", format_rfc3339(services.started_at))
+      .text("time", format_rfc3339(services.dependencies.clock.wall_now()))
+      .number("calls_in_flight", services.dependencies.funnel.in_flight());
+  object.raw("gateway", gateway + "}");
+  std::string audit = "{";
+  ObjectWriter details(audit);
+  const audit::Log* log = services.dependencies.log;
+  details.boolean("enabled", log != nullptr);
+  if (log != nullptr) {
+    Result<void> health = log->health();
+    details.boolean("healthy", health.has_value()).number("entries", log->size());
+    if (!health) details.text("reason", health.error().message);
+  }
+  object.raw("audit", audit + "}");
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+/// What GET /api/fleet is asked for.
+struct FleetQuery {
+  std::string status;
+  std::string tag;
+  std::string os;
+
+  explicit FleetQuery(const net::http::Request& request)
+      : status(to_lower(request.query_parameter("status").value_or(""))),
+        tag(request.query_parameter("tag").value_or("")),
+        os(to_lower(request.query_parameter("os").value_or(""))) {}
+
+  [[nodiscard]] bool admits(const fleet::AgentStatus& agent, const std::vector<std::string>& tags) const {
+    if (status == "online" && !agent.online) return false;
+    if (status == "stale" && agent.online) return false;
+    if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) return false;
+    return os.empty() || to_lower(os_text(agent)).find(os) != std::string::npos;
+  }
+};
+
+void append_fleet_entry(std::string& out, const fleet::AgentStatus& agent, const std::vector<std::string>& tags,
+                        std::string_view gateway_id, bool with_history) {
+  out += '{';
+  ObjectWriter object(out);
+  object.text("id", agent.id)
+      .text("ip", agent.address)
+      .text("os", os_text(agent))
+      .texts("services", agent.running_services)
+      .texts("ports", agent.open_ports)
+      .texts("tags", tags)
+      .boolean("online", agent.online);
+  if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+  object.raw("latest_metrics", "null").number("history_len", 0);
+  if (with_history) object.raw("history", "[]");
+  object.text("gateway", gateway_id);
+  append_own_fields(object, agent);
+  out += '}';
+}
+
+/// The tool as its agent described it, under its full name, with what is known of its tier. What is not an object with
+/// a name is left out: no client could call it.
+bool append_tool(std::string& out, const fleet::AgentTool& tool, protocol::Tier tier) {
+  auto members = json::parse_object(tool.raw, {.max_bytes = tool.raw.size()});
+  auto name = members ? json::find(*members, "name") : std::nullopt;
+  if (!name) return false;
+  auto name_begin = static_cast<std::size_t>(name->data() - tool.raw.data());
+  out.append(tool.raw, 0, name_begin);
+  json::append_string(out, tool.agent + "__" + tool.name);
+  std::string_view rest = std::string_view(tool.raw).substr(name_begin + name->size());
+  rest.remove_suffix(rest.size() - rest.rfind('}'));
+  out += rest;
+  if (!json::find(*members, "annotations")) {
+    out += tier == protocol::Tier::read ? R"(,"annotations":{"readOnlyHint":true})"
+                                        : R"(,"annotations":{"readOnlyHint":false,"destructiveHint":true})";
+  }
+  if (!json::find(*members, "_meta")) {
+    out += R"(,"_meta":{"myrmex-hive/tier":")";
+    out += protocol::to_string(tier);
+    out += "\"}";
+  }
+  out += '}';
+  return true;
+}
+
+}  // namespace
+
+void get_health(const ContextPointer& context) {
+  context->respond_json("{\"status\":\"ok\"}\n");
+}
+
+void get_readiness(const ContextPointer& context) {
+  const auto& is_ready = context->services->dependencies.is_ready;
+  if (!is_ready || is_ready()) return context->respond_json("{\"status\":\"ready\"}\n");
+  net::http::Response response;
+  response.status = 503;
+  response.body = "{\"status\":\"not-ready\"}\n";
+  context->respond(std::move(response));
+}
+
+void get_version(const ContextPointer& context) {
+  context->respond_json("{\"version\":\"" HIVE_VERSION "\"}\n");
+}
+
+void get_whoami(const ContextPointer& context) {
+  std::string body = "{";
+  ObjectWriter(body)
+      .text("principal", context->principal.name)
+      .text("role", policy::to_string(context->principal.role))
+      .text("time", format_rfc3339(context->services->dependencies.clock.wall_now()))
+      .text("gateway", context->settings->config->gateway_id)
+      .text("version", HIVE_VERSION);
+  context->respond_json(body + "}\n");
+}
+
+void get_status(const ContextPointer& context) {
+  std::string body = R"({"agents":[)";
+  for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
+    if (!body.ends_with('[')) body += ',';
+    append_status(body, agent);
+  }
+  body += R"(],"upstreams":[],"pending_approvals":0)";
+  ObjectWriter object(body);
+  append_gateway(object, *context);
+  context->respond_json(body + "}\n");
+}
+
+void get_fleet(const ContextPointer& context) {
+  const config::GatewayConfig& config = *context->settings->config;
+  static const std::vector<std::string> no_tags;
+  FleetQuery query(*context->request);
+  std::string history_of = context->request->query_parameter("agent").value_or("");
+  std::string body = "[";
+  for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
+    auto tags = config.agent_tags.find(agent.id);
+    const std::vector<std::string>& agent_tags = tags == config.agent_tags.end() ? no_tags : tags->second;
+    if (!query.admits(agent, agent_tags)) continue;
+    if (body.size() > 1) body += ',';
+    append_fleet_entry(body, agent, agent_tags, config.gateway_id, agent.id == history_of);
+  }
+  context->respond_json(body + "]\n");
+}
+
+void get_tools(const ContextPointer& context) {
+  std::string body = R"({"tools":[)";
+  for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
+    std::size_t before = body.size();
+    if (!body.ends_with('[')) body += ',';
+    if (!append_tool(body, tool, context->settings->policy->tier_of(tool.name))) body.resize(before);
+  }
+  context->respond_json(body + "]}\n");
+}
+
+}  // namespace hive::rest
