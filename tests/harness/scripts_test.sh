@@ -27,5 +27,23 @@ elif [ "${HIVE_REQUIRE_ALL:-}" = 1 ]; then
 else
   echo 'shellcheck is not installed; not looked at'
 fi
+
+# A guard that documentation names must not vanish with a rename.
+tests=$here/..
+page=$here/../../docs/service-testing.md
+# shellcheck disable=SC2016 # backticks of the page
+guards=$(grep -o '`[A-Za-z]*\.[A-Z][A-Za-z]*`' "$page" | tr -d '`')
+[ "$(printf '%s\n' "$guards" | wc -l)" -ge 4 ] || problem "$page names too few guards"
+for guard in $guards; do
+  grep -rqE "TEST(_F|_P)?\(${guard%.*}, ${guard#*.}\)" "$tests" --include='*_test.cpp' || problem "$page names the test $guard, which does not exist"
+done
+statements=$(sed -n '/^| what went wrong/,/^$/s/[^"]*"\([^"]*\)"[^"]*/\1\n/gp' "$page" | grep -v '^success$')
+while IFS= read -r statement; do
+  [ -n "$statement" ] || continue
+  grep -qF "it '$statement'" "$here"/*_test.sh || problem "$page names the statement '$statement', which no suite makes"
+done <<TEXT
+$statements
+TEXT
+
 [ "$failed" = 0 ] && echo 'ok      the scripts are POSIX sh, executable, and clean'
 exit "$failed"
