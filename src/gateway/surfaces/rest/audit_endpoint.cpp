@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "base/strings.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "protocol/json.h"

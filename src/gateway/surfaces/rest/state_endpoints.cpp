@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/strings.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "protocol/json.h"
