@@ -75,7 +75,11 @@ struct Handshake::Callbacks {
 
   static int on_subsystem(ssh_session, ssh_channel, const char* name, void* self) {
     auto& handshake = *static_cast<Handshake*>(self);
-    if (handshake.finished_ || handshake.options_.subsystem != name) return 1;
+    if (handshake.finished_) return 1;
+    if (handshake.options_.subsystem != name) {
+      handshake.last_denial_ = fmt::format("subsystem {} was refused", quote(std::string_view(name).substr(0, 64)));
+      return 1;
+    }
     handshake.peer_.kind = ChannelKind::subsystem;
     handshake.finished_ = true;
     return 0;
@@ -96,7 +100,15 @@ struct Handshake::Callbacks {
         return 0;
       }
       case SSH_REQUEST_CHANNEL_OPEN:
-        return handshake.accept_direct_channel(message) ? 0 : 1;
+        if (handshake.accept_direct_channel(message)) return 0;
+        handshake.last_denial_ = "another channel than a session was refused";
+        return 1;
+      case SSH_REQUEST_CHANNEL:
+        // The environment is offered by every OpenSSH client and means nothing.
+        if (ssh_message_subtype(message) != static_cast<int>(SSH_CHANNEL_REQUEST_ENV)) {
+          handshake.last_denial_ = "a command, shell or terminal was refused";
+        }
+        return 1;
       default:
         return 1;
     }
@@ -189,7 +201,8 @@ Handshake::Progress Handshake::go_on() {
       return Progress::failed;
     }
     if (dead || !session_.is_alive()) {
-      failure_ = fmt::format("{}{}", last_denial_.empty() ? "" : last_denial_ + "; then ", session_.error_text());
+      failure_ =
+          fmt::format("{}{}: {}", last_denial_.empty() ? "" : last_denial_ + "; then ", stage(), session_.error_text());
       return Progress::failed;
     }
     if (finished_) return Progress::finished;
@@ -202,6 +215,11 @@ Handshake::Progress Handshake::go_on() {
     if (idle) return Progress::waiting;
   }
   return Progress::waiting;
+}
+
+std::string_view Handshake::stage() const {
+  if (!keys_exchanged_) return "connection ended in the key exchange";
+  return authenticated_ ? "connection ended without an open channel" : "connection ended without authentication";
 }
 
 bool Handshake::judge_key(const char* user, ssh_key_struct* key, bool proven, bool probe) {

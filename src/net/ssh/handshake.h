@@ -51,6 +51,7 @@ class Handshake {
   Handshake(const ServerOptions& options, Session session, Peer peer);
 
   [[nodiscard]] Progress go_on();
+  [[nodiscard]] std::string_view stage() const;
   /// The decision about a key; the same for the question whether it would be accepted (`probe`) and for the proof.
   [[nodiscard]] bool judge_key(const char* user, ssh_key_struct* key, bool proven, bool probe);
   void judge_other_method(const char* user, bool is_none);

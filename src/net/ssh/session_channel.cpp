@@ -113,8 +113,10 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     if (!channel.reads()) {
       // Left with libssh: the window closes and the peer has to wait. `size` counts all that is left so far.
       if (size > max_unread_bytes) channel.window_ignored_ = true;
+      channel.left_with_libssh_ = true;
       return 0;
     }
+    channel.left_with_libssh_ = false;
     channel.incoming_.append(std::string_view(static_cast<const char*>(data), size));
     return static_cast<int>(size);
   }
@@ -156,7 +158,8 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
                               fmt::format("line longer than the limit of {} bytes", limits_.max_line_bytes)});
     }
     // Lines that wait for a paused reader come before the end.
-    if (peer_ended_ && reads()) return close_with(Error{ErrorCode::unavailable, "the peer closed the channel"});
+    if (peer_ended_ && reads() && !left_with_libssh_)
+      return close_with(Error{ErrorCode::unavailable, "the peer closed the channel"});
     readiness_->wait_readable(self());
     if (session_.has_pending_output()) readiness_->wait_writable(self());
   }
@@ -179,6 +182,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     while (reads() && session_.is_alive()) {
       char chunk[16384];
       const int size = ssh_channel_read_nonblocking(channel_, chunk, sizeof(chunk), 0);
+      left_with_libssh_ = size > 0;
       if (size <= 0) break;
       incoming_.append(std::string_view(chunk, static_cast<size_t>(size)));
     }
@@ -274,6 +278,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
   bool flush_posted_ = false;
   bool finish_posted_ = false;
   bool peer_ended_ = false;
+  bool left_with_libssh_ = true;  // what came during the handshake
   bool window_ignored_ = false;
   bool write_failed_ = false;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -35,15 +36,22 @@ class Mailbox {
     changed_.notify_all();
   }
   /// The next value; fails the test when none comes.
-  T take() {
+  T take()
+    requires std::default_initializable<T>
+  {
+    T value{};
+    (void)take_into(value);
+    return value;
+  }
+  bool take_into(T& value) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, patience, [this] { return !items_.empty(); })) {
       ADD_FAILURE() << "nothing arrived in time";
-      return T{};
+      return false;
     }
-    T value = std::move(items_.front());
+    value = std::move(items_.front());
     items_.pop_front();
-    return value;
+    return true;
   }
   [[nodiscard]] size_t size() {
     std::lock_guard lock(mutex_);
