@@ -62,7 +62,6 @@ void review_program(const AllowedCommand& command, CommandReview& review) {
 void review_kind(const AllowedCommand& command, CommandReview& review) {
   bool no_arguments =
       command.args_regex.empty() || (review.lists_all && review.examples == std::vector<std::string>{""});
-  std::string_view what;
   switch (kind_of_program(command.name)) {
     case ProgramKind::ordinary:
       return;
@@ -154,7 +153,9 @@ void review_pattern(const AllowedCommand& command, CommandReview& review) {
   }
   if (!review.lists_all) {
     // The longest shows the optional parts, the shortest what is left without them.
-    std::ranges::stable_sort(samples, std::greater(), &std::string::size);
+    std::ranges::sort(samples, [](const std::string& a, const std::string& b) {
+      return a.size() != b.size() ? a.size() > b.size() : a < b;
+    });
     if (samples.size() > 3) samples = {samples.front(), samples[samples.size() / 2], samples.back()};
   }
   review.examples = std::move(samples);
