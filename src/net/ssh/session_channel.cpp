@@ -73,7 +73,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
       return fail(ErrorCode::resource_exhausted, "channel to {}: {} bytes wait already, no room for {} more (limit {})",
                   describe(), outgoing_.size(), line.size() + 1, limits_.max_queued_bytes);
     }
-    if (!std::exchange(flush_posted_, true)) post(&SessionChannel::flush_turn);
+    post_flush();
     return {};
   }
 
@@ -92,7 +92,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     if (state_ == State::closed) return;
     // A second step sends what the first one queued, such as a window adjustment or the answer to a keepalive.
     if (session_.step() == Session::Step::worked && session_.has_pending_output()) (void)session_.step();
-    if (state_ == State::open && !outgoing_.empty()) flush();
+    if (state_ == State::open && flush()) post_flush();
     after_libssh();
   }
 
@@ -189,16 +189,20 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     after_libssh();
   }
 
+  void post_flush() {
+    if (!std::exchange(flush_posted_, true)) post(&SessionChannel::flush_turn);
+  }
+
   void flush_turn() {
     flush_posted_ = false;
     if (state_ != State::open) return;
-    if (flush() && !std::exchange(flush_posted_, true)) post(&SessionChannel::flush_turn);
+    if (flush()) post_flush();
     after_libssh();
   }
 
   /// Hands queued bytes to libssh as long as the socket and the peer's window take them. True when it stopped only to
   /// let others have their turn.
-  bool flush() {
+  [[nodiscard]] bool flush() {
     size_t written = 0;
     bool more = true;
     while (more && !outgoing_.empty() && session_.is_alive()) {
