@@ -70,7 +70,11 @@ std::vector<std::string> with_current_spelling(std::span<const std::string> word
   for (size_t k = 0; k < words.size(); ++k) {
     std::string word = words[k];
     if (word == "--") {
-      current.insert(current.end(), words.begin() + static_cast<std::ptrdiff_t>(k), words.end());
+      // CLI11 takes the marker in the middle of a list of operands for the end of the command. It is only needed where
+      // an operand looks like an option.
+      std::span<const std::string> operands = words.subspan(k + 1);
+      if (std::ranges::any_of(operands, is_option)) current.push_back(word);
+      current.insert(current.end(), operands.begin(), operands.end());
       break;
     }
     size_t equals = word.find('=');

@@ -46,7 +46,9 @@ struct TlsReport {
   bool is_expired = false;
 };
 
-/// Makes a TLS handshake and looks at the certificate, trusted or not. Nothing is sent over the connection.
+/// Makes a TLS handshake and looks at the certificate, trusted or not. Nothing is sent over the connection. The
+/// program must ignore SIGPIPE. The program
+/// must ignore SIGPIPE.
 Result<TlsReport> inspect_tls(const TcpConnection& connection, const Endpoint& endpoint,
                               const std::string& ca_certificate_path, std::chrono::milliseconds timeout);
 

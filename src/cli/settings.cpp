@@ -36,7 +36,7 @@ Result<void> check_token(std::string_view token, std::string_view source) {
 }
 
 Result<std::string> normalised_url(std::string url, std::string_view source) {
-  while (url.ends_with('/'))
+  while (url.ends_with('/') && !url.ends_with("://"))
     url.pop_back();
   auto parsed = boost::urls::parse_uri(url);
   bool has_scheme = url.starts_with("http://") || url.starts_with("https://");

@@ -18,13 +18,13 @@ Environment process_environment();
 
 /// The options that every command takes, as they stand on the command line.
 struct GlobalOptions {
-  std::string url;
-  std::string token;
-  std::string token_file;
-  std::string profile;
-  std::string ca_certificate_path;
+  std::string url = {};
+  std::string token = {};
+  std::string token_file = {};
+  std::string profile = {};
+  std::string ca_certificate_path = {};
   bool insecure = false;
-  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 
 /// How to reach the gateway, and as whom.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <string>
@@ -116,6 +117,7 @@ class ScriptedServer {
   using Script = std::function<void(Peer&)>;
 
   explicit ScriptedServer(Script script, const TestCertificate* certificate = nullptr) : script_(std::move(script)) {
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that the other side may have closed
     if (certificate != nullptr) {
       tls_.reset(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
       SSL_CTX_use_certificate(tls_.get(), certificate->certificate.get());
