@@ -9,6 +9,7 @@
 #include "gateway/surfaces/rest/services.h"
 #include "net/http/connection_limits.h"
 #include "net/http/listen_address.h"
+#include "net/http/target.h"
 
 namespace hive::rest {
 
@@ -115,18 +116,35 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     context.refuse({405, "method_not_allowed", fmt::format("this path has only {}", allowed)}, {{"Allow", allowed}});
   }
 
+  /// What is wrong with one NAME=VALUE; "" if nothing is. What is wrong must not be ignored: it would change what is
+  /// shown without a word.
+  static std::string parameter_problem(std::string_view pair, std::span<const std::string_view> known,
+                                       std::vector<std::string_view>& seen) {
+    std::size_t equals = pair.find('=');
+    std::string_view name = pair.substr(0, equals);
+    if (std::ranges::find(known, name) == known.end()) {
+      std::optional<std::string_view> nearest = nearest_name(name, known);
+      return fmt::format("unknown query parameter {}{}", quote(name),
+                         nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "");
+    }
+    if (std::ranges::find(seen, name) != seen.end()) return fmt::format("query parameter {}: given twice", name);
+    seen.push_back(name);
+    std::string_view value = equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
+    if (net::http::decode_query_component(value)) return "";
+    return fmt::format("query parameter {}: a broken percent escape, a NUL or invalid UTF-8", name);
+  }
+
   static bool check_parameters(const Context& context, const Route& route) {
     if (context.request->query.empty()) return true;
     std::vector<std::string_view> known;
     for (const QueryParameter& parameter : route.parameters)
       known.push_back(parameter.name);
+    std::vector<std::string_view> seen;
     for (std::string_view pair : split(context.request->query, '&')) {
-      std::string_view name = pair.substr(0, pair.find('='));
-      if (name.empty() || std::ranges::find(known, name) != known.end()) continue;
-      std::optional<std::string_view> nearest = nearest_name(name, known);
-      context.refuse({400, "invalid_query",
-                      fmt::format("unknown query parameter {}{}", quote(name),
-                                  nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "")});
+      if (pair.empty()) continue;
+      std::string problem = parameter_problem(pair, known, seen);
+      if (problem.empty()) continue;
+      context.refuse({400, "invalid_query", std::move(problem)});
       return false;
     }
     return true;
@@ -147,7 +165,10 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     }
     auto principal = context.settings->authenticator->authenticate(header);
     if (!principal) {
-      services.record(services.failures.record(source, policy::to_string(principal.error())));
+      // Nothing was tried where nothing was sent.
+      if (principal.error() != policy::CredentialFault::missing) {
+        services.record(services.failures.record(source, policy::to_string(principal.error())));
+      }
       if (wait) {
         refuse_blocked(context, *wait);
       } else {
