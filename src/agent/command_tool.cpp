@@ -53,7 +53,9 @@ EncodedOutput encode_output(const exec::CapturedOutput& output, size_t max_bytes
     json::append_string(encoded.text_json, encoded.rendered.text);
     size_t size = encoded.text_json.size() + encoded.rendered.base64.size();
     if (size <= max_encoded_output_bytes || max_bytes < 1024) return encoded;
-    max_bytes = std::min(max_bytes / 2, max_encoded_output_bytes / 2);
+    // Escapes made it grow; the next try assumes that they are spread evenly.
+    size_t kept = std::min<size_t>(max_bytes, output.head.size() + output.tail.size());
+    max_bytes = std::min<size_t>(kept * max_encoded_output_bytes / size, kept) * 9 / 10;
   }
 }
 

@@ -165,7 +165,7 @@ class AgentTest : public testing::Test {
   }
 
   // The first line that answers `id` (raw JSON); fails the test after a while.
-  Answer answer_to(const std::string& id, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+  Answer answer_to(const std::string& id, std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     std::unique_lock lock(mutex_);
     std::optional<boost::json::value> found;
     auto arrived = [&] {

@@ -171,11 +171,11 @@ TEST_F(AgentTest, ABackgroundChildThatHoldsTheOutputIsKilledAndCounted) {
 }
 
 TEST_F(AgentTest, GigabytesOfOutputComeBackBoundedAndTruthful) {
-  std::string path = allow_script("flood", "head -c 2000000000 /dev/zero | tr '\\0' x; echo; echo the end");
+  std::string path = allow_script("flood", "yes | head -c 500000000; echo the end");
   Answer answer = run(path);
   EXPECT_EQ(answer.outcome(), "success");
-  EXPECT_EQ(answer.structured().at("output_bytes").as_int64(), 2'000'000'009);
-  EXPECT_GT(answer.structured().at("omitted_bytes").as_int64(), 1'990'000'000);
+  EXPECT_EQ(answer.structured().at("output_bytes").as_int64(), 500'000'008);
+  EXPECT_GT(answer.structured().at("omitted_bytes").as_int64(), 498'000'000);
   EXPECT_THAT(answer.text(), HasSubstr("bytes omitted]"));
   EXPECT_TRUE(answer.text().ends_with("\nthe end\n"));
   EXPECT_LT(answer.text().size(), (1U << 20) + 200);
@@ -199,13 +199,13 @@ TEST_F(AgentTest, BinaryOutputComesBackExactly) {
 }
 
 TEST_F(AgentTest, AnAnswerFitsIntoALineWhateverMustBeEscaped) {
-  std::string path = allow_script("escapes", "head -c 4000000 /dev/zero | tr '\\0' '\\001'");
-  config_.allowed_commands.back().max_output_bytes = 4'000'000;
+  std::string path = allow_script("escapes", "head -c 1000000 /dev/zero | tr '\\0' '\\001'");
+  config_.allowed_commands.back().max_output_bytes = 1'000'000;
   say(request("1", "run_command", R"({"name":")" + path + R"("})"));
   ASSERT_TRUE(eventually([this] { return !lines().empty(); }));
   EXPECT_LT(lines()[0].size(), protocol::default_max_line_bytes);
   Answer answer = answer_to("1");
-  EXPECT_EQ(answer.structured().at("output_bytes").as_int64(), 4'000'000);
+  EXPECT_EQ(answer.structured().at("output_bytes").as_int64(), 1'000'000);
   EXPECT_GT(answer.structured().at("omitted_bytes").as_int64(), 0);
 }
 

@@ -272,7 +272,8 @@ TEST_F(AgentTest, ReadLogsIsQuickOnAnEnormousFile) {
   auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(call("read_logs", R"({"lines":2})").text(), "last but one\nlast");
   call("read_logs", R"({"lines":100})");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(2));
+  // Reading all of it would take minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
 }
 
 TEST_F(AgentTest, ReadLogsDoesNotWaitForAPipe) {

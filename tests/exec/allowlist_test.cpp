@@ -169,7 +169,8 @@ TEST(Allowlist, AVeryLongArgumentIsAnsweredInMilliseconds) {
   EXPECT_NE(refusal(allowlist, "echo", {std::string(43'000, 'A')}), "admitted");
   EXPECT_NE(refusal(allowlist, "cat", {std::string(50'000, 'a')}), "admitted");
   EXPECT_NE(refusal(allowlist, "grep", {std::string(50'000, 'x')}), "admitted");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  // Generous, for loaded machines; a backtracking matcher would not come back at all.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST(Allowlist, FullwidthLettersAreNotTheLettersTheyResemble) {

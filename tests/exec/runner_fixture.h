@@ -22,7 +22,7 @@ namespace hive::exec {
 
 /// Waits for a condition without a fixed delay: looks every millisecond, gives up after `at_most`.
 inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds at_most = std::chrono::seconds(10)) {
+                       std::chrono::milliseconds at_most = std::chrono::seconds(30)) {
   auto end = std::chrono::steady_clock::now() + at_most;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
