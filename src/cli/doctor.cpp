@@ -16,7 +16,7 @@ namespace hive::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds step_timeout = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds default_step_timeout = std::chrono::seconds(5);
 constexpr std::chrono::seconds tolerated_clock_difference{30};
 constexpr std::int64_t certificate_days_to_warn = 14;
 
@@ -40,6 +40,9 @@ class Examination {
   bool check_clock();
   bool check_agents();
 
+  [[nodiscard]] std::chrono::milliseconds step_timeout() const {
+    return context_.options.timeout.value_or(default_step_timeout);
+  }
   bool ok(std::string name, std::string detail);
   bool warn(std::string name, std::string detail, std::string remedy);
   bool failed(std::string name, std::string detail, std::string remedy, ExitCode code);
@@ -117,7 +120,7 @@ bool Examination::check_settings() {
   auto endpoint = endpoint_of(connection_.url);
   if (!endpoint) return failed("settings", endpoint.error().message, "use https://HOST:PORT", ExitCode::usage);
   endpoint_ = *std::move(endpoint);
-  gateway_.emplace(connection_, context_.options.timeout.value_or(step_timeout), -1);
+  gateway_.emplace(connection_, step_timeout(), -1);
   std::string detail = fmt::format("{} (from {}); ", connection_.url, connection_.url_source);
   detail += connection_.token.empty() ? std::string("no token") : "token from " + connection_.token_source;
   if (!connection_.verify_tls)
@@ -139,7 +142,7 @@ bool Examination::check_name() {
 
 bool Examination::check_tcp() {
   if (!proxy_for(endpoint_, context_.environment).empty()) return skipped("tcp", "a proxy connects");
-  auto connection = connect_tcp(endpoint_, step_timeout);
+  auto connection = connect_tcp(endpoint_, step_timeout());
   if (!connection) {
     bool is_timeout = connection.error().code == ErrorCode::timed_out;
     return failed("tcp", fmt::format("port {}: {}", endpoint_.port, connection.error().message),
@@ -155,7 +158,7 @@ bool Examination::check_tcp() {
 bool Examination::check_tls() {
   if (endpoint_.scheme != "https") return skipped("tls", "plain http");
   if (!tcp_.fd) return skipped("tls", "a proxy connects");
-  auto report = inspect_tls(tcp_, endpoint_, connection_.ca_certificate_path, step_timeout);
+  auto report = inspect_tls(tcp_, endpoint_, connection_.ca_certificate_path, step_timeout());
   tcp_.fd.reset();
   if (!report) {
     return failed("tls", report.error().message,

@@ -151,11 +151,23 @@ TEST_F(DoctorTlsTest, NamesAnExpiredOneAndOneThatEndsSoon) {
 }
 
 TEST_F(DoctorTlsTest, NamesAPortWithoutTls) {
-  FakeGateway gateway;
-  std::string url = gateway.url();
-  ProgramRun ill = run_program({"doctor", "--url", "https" + url.substr(4)}, {{"MYRMEX_TOKEN", "t"}});
+  hive::test::ScriptedServer server([](hive::test::Peer& peer) {
+    peer.answer(400, "this is plain HTTP");
+    peer.wait_for_close();
+  });
+  ProgramRun ill =
+      run_program({"doctor", "--url", "https://127.0.0.1:" + std::to_string(server.port())}, {{"MYRMEX_TOKEN", "t"}});
   EXPECT_EQ(ill.exit_code, 5);
   EXPECT_THAT(ill.out, ContainsRegex("failed +tls"));
+}
+
+TEST_F(DoctorTlsTest, GivesUpOnAServerThatSaysNothing) {
+  hive::test::ScriptedServer server([](hive::test::Peer& peer) { peer.wait_for_close(); });
+  ProgramRun ill =
+      run_program({"doctor", "--timeout", "0.2", "--url", "https://127.0.0.1:" + std::to_string(server.port())},
+                  {{"MYRMEX_TOKEN", "t"}});
+  EXPECT_EQ(ill.exit_code, 5);
+  EXPECT_THAT(ill.out, ContainsRegex("failed +tls +no answer in time"));
 }
 
 TEST(ParseRfc3339, ReadsUtcTimes) {

@@ -41,8 +41,8 @@ struct ClientRequest {
 
 /// Sends one request and waits for the answer (libcurl). Blocks: for command-line programs and the blocking pool.
 /// Connections are kept per thread; the callbacks must not send requests themselves. Redirects are not followed.
-/// Proxies of the environment are used, but never for a loopback host. Errors name the host and say what failed. Their
-/// codes tell how far the request came:
+/// Proxies of the environment are used, but never for a loopback host. The program must ignore SIGPIPE.
+/// Errors name the host and say what failed. Their codes tell how far the request came:
 ///   invalid_argument    the request itself is wrong (URL, header, CA file); nothing was sent
 ///   unavailable         name, connection or TLS handshake failed; nothing was sent
 ///   permission_denied   the server's certificate is not trusted; nothing was sent
