@@ -35,6 +35,13 @@ bool list_contains(std::string_view value, std::string_view lower_token) {
                              [&](std::string_view item) { return to_lower(trim(item)) == lower_token; });
 }
 
+bool has_bare_line_feed(std::string_view text) {
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    if (at == 0 || text[at - 1] != '\r') return true;
+  }
+  return false;
+}
+
 Refusal refusal_for(const beast::error_code& error) {
   if (error == BeastError::body_limit) return {413, "body_too_large", "the request body is larger than accepted"};
   if (error == BeastError::header_limit) return {431, "head_too_large", "the request head is larger than accepted"};
@@ -197,8 +204,10 @@ class RequestParser::Reader {
       if (parser_->is_done()) {
         state_ = State::complete;
       } else if (error == BeastError::need_more) {
-        // Only a chunk's framing waits for more; it must fit in what a head may have.
-        if (data.size() - used >= limits_.max_header_bytes) {
+        // Only a chunk's framing waits for more; it must fit in what a head may have, and is text with lines like it.
+        if (has_bare_line_feed(data.substr(used))) {
+          refuse(400, "bad_request", "a line of a chunk ends with a bare line feed");
+        } else if (data.size() - used >= limits_.max_header_bytes) {
           refuse(400, "bad_request", "the framing of a chunk is larger than accepted");
         }
         break;
