@@ -87,6 +87,8 @@ Result<SealedCheckpoint> parse_checkpoint_line(std::string_view line) {
     if (!encoded) return malformed("its SSH signature is no text");
     sealed.ssh_signature = std::move(*encoded);
   }
+  // Only one way to write a checkpoint: what nobody reads cannot be changed unnoticed either.
+  if (checkpoint_line(sealed) != line) return malformed("it is not written the way the gateway writes it");
   return sealed;
 }
 

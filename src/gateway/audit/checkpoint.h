@@ -42,7 +42,7 @@ SealedCheckpoint seal(Checkpoint checkpoint, const crypto::PrivateKey& key, bool
 /// The line for the file, without newline.
 std::string checkpoint_line(const SealedCheckpoint& sealed);
 [[nodiscard]] bool is_checkpoint_line(std::string_view line);
-/// Takes a line apart; verifies nothing.
+/// Takes a line apart; verifies no signature. Refuses every spelling but the one of checkpoint_line().
 Result<SealedCheckpoint> parse_checkpoint_line(std::string_view line);
 
 /// Whether `key` signed this checkpoint, with both signatures if it carries two. permission_denied: another key did.

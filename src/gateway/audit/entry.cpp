@@ -125,7 +125,8 @@ size_t string_length(std::string_view text) {
     char escape = text[at + 1];
     if (simple_escapes.find(escape) != std::string_view::npos) {
       at += 2;
-    } else if (escape == 'u' && at + 6 <= text.size() && from_hex(text.substr(at + 2, 4))) {
+    } else if (escape == 'u' && at + 6 <= text.size() &&
+               text.substr(at + 2, 4).find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
       at += 6;
     } else {
       return 0;

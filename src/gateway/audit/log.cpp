@@ -44,6 +44,7 @@ class FileLog final : public Log {
     if (is_new || !queue_.empty()) {
       TRY(writer_.write(queue_, options_.clock->wall_now(), true));
       queue_.clear();
+      written_total_ = queued_total_;
     }
     last_checkpoint_ = last_ssh_signature_ = std::chrono::steady_clock::now();
     size_ = recovery_.entries = writer_.size();
@@ -85,7 +86,7 @@ class FileLog final : public Log {
     asleep_ = false;
     wake_.notify_one();
     written_.wait(lock, [&] { return written_total_ >= target || failed_writes_ != failures; });
-    if (written_total_ >= target) return {};
+    if (written_total_ >= target || !failure_) return {};
     return std::unexpected(*failure_);
   }
 
@@ -178,38 +179,53 @@ class FileLog final : public Log {
     writing_bytes_ = writing_.bytes();
     bool ssh_signature_wanted = writing_.empty() || stopping_;
     lock.unlock();
-
     Time now = std::chrono::steady_clock::now();
     // Signing twice costs as much as half a sync, so a busy log does it once in a while; a quiet one always.
     bool ssh_signature = ssh_signature_wanted || now - last_ssh_signature_ >= options_.ssh_signature_interval;
-    std::uint64_t first_seq = writer_.size();
     Result<void> written = writer_.write(writing_, options_.clock->wall_now(), ssh_signature);
     if (written) {
       last_checkpoint_ = now;
       if (ssh_signature) last_ssh_signature_ = now;
-      size_ = writer_.size();
-      std::uint64_t seq = first_seq;
-      for (WriterQueue::Item& item : writing_.items()) {
-        if (item.on_durable) item.on_durable(seq);
-        ++seq;
-      }
-    } else {
-      for (OnDurable& on_durable : writing_.drop_waiters())
-        on_durable(std::unexpected(written.error()));
     }
-
     lock.lock();
     last_attempt_ = std::chrono::steady_clock::now();
-    if (written) {
-      written_total_ += writing_.entries();
-      writing_.clear();
-      note_success();
-    } else {
-      note_failure(written.error());
-    }
+    // Whoever is called back may ask for the health or the size: both must already say what the callback says.
+    std::uint64_t settled = written ? finish_batch(lock) : give_up_batch(lock, written.error());
+    written_total_ += settled;
+    written_.notify_all();
+  }
+
+  // Returns how many entries are settled now. Needs the lock, and lets it go for the callbacks.
+  std::uint64_t finish_batch(std::unique_lock<std::mutex>& lock) {
+    std::uint64_t seq = size_;
+    size_ = writer_.size();
+    note_success();
     writing_entries_ = 0;
     writing_bytes_ = 0;
-    written_.notify_all();
+    lock.unlock();
+    for (WriterQueue::Item& item : writing_.items()) {
+      if (item.on_durable) item.on_durable(seq);
+      ++seq;
+    }
+    std::uint64_t settled = writing_.entries();
+    writing_.clear();
+    lock.lock();
+    return settled;
+  }
+
+  // Entries that somebody waits for are given up; the others go back in front of what came meanwhile.
+  std::uint64_t give_up_batch(std::unique_lock<std::mutex>& lock, const Error& error) {
+    std::vector<OnDurable> dropped = writing_.drop_waiters();
+    note_failure(error, dropped.size());
+    writing_.append(std::move(queue_));
+    queue_ = std::exchange(writing_, WriterQueue());
+    writing_entries_ = 0;
+    writing_bytes_ = 0;
+    lock.unlock();
+    for (OnDurable& on_durable : dropped)
+      on_durable(std::unexpected(error));
+    lock.lock();
+    return dropped.size();
   }
 
   // Needs the lock.
@@ -222,12 +238,10 @@ class FileLog final : public Log {
                             "room in the queue",
                             failed_writes_ - failures_before_, failure_->message, given_up_, refused_since_failure_));
     failure_.reset();
-    given_up_ = 0;
-    refused_since_failure_ = 0;
   }
 
-  // Needs the lock. What nobody was told of goes back in front of what came meanwhile.
-  void note_failure(const Error& error) {
+  // Needs the lock.
+  void note_failure(const Error& error, std::uint64_t dropped) {
     if (failure_ != error) log::error("the audit log cannot be written", {{"reason", error.message}});
     if (!failure_) {
       failures_before_ = failed_writes_;
@@ -236,17 +250,7 @@ class FileLog final : public Log {
     }
     failure_ = error;
     ++failed_writes_;
-    std::uint64_t dropped = writing_entries_ - writing_.entries();
     given_up_ += dropped;
-    written_total_ += dropped;  // settled, so flush() does not wait for them
-    WriterQueue kept = std::move(writing_);
-    writing_ = WriterQueue();
-    std::string_view bodies = queue_.bodies();
-    for (WriterQueue::Item& item : queue_.items()) {
-      kept.push(bodies.substr(0, item.body_bytes), std::move(item.on_durable));
-      bodies.remove_prefix(item.body_bytes);
-    }
-    queue_ = std::move(kept);
   }
 
   const LogOptions options_;

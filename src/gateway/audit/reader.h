@@ -13,16 +13,16 @@ namespace hive::audit {
 
 /// Which entries of a log are wanted. Empty fields match everything.
 struct Query {
-  std::string principal;  ///< exact
-  std::string agent;      ///< exact
-  std::string action;     ///< exact
-  std::string tool;       ///< exact
-  std::string call_id;    ///< exact
-  std::optional<protocol::Outcome> outcome;
-  std::string since;                        ///< RFC 3339 in UTC ("2026-11-30T12:57:23Z", or the beginning of one)
-  std::string until;                        ///< the same; entries of this very moment are included
-  std::optional<std::uint64_t> before_seq;  ///< only older entries: the next page
-  size_t limit = 200;                       ///< entries to return; at most 1000 count
+  std::string principal = {};  ///< exact
+  std::string agent = {};      ///< exact
+  std::string action = {};     ///< exact
+  std::string tool = {};       ///< exact
+  std::string call_id = {};    ///< exact
+  std::optional<protocol::Outcome> outcome = {};
+  std::string since = {};                        ///< RFC 3339 in UTC ("2026-11-30T12:57:23Z", or the beginning of one)
+  std::string until = {};                        ///< the same; entries of this very moment are included
+  std::optional<std::uint64_t> before_seq = {};  ///< only older entries: the next page
+  size_t limit = 200;                            ///< entries to return; at most 1000 count
 };
 
 struct Page {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,14 +26,12 @@ class WriterQueue {
 
   void push(std::string_view body, OnDurable on_durable) {
     bodies_ += body;
-    waiters_ += on_durable ? 1 : 0;
     items_.push_back({static_cast<std::uint32_t>(body.size()), std::move(on_durable)});
   }
 
   [[nodiscard]] bool empty() const { return items_.empty(); }
   [[nodiscard]] size_t entries() const { return items_.size(); }
   [[nodiscard]] size_t bytes() const { return bodies_.size(); }
-  [[nodiscard]] size_t waiters() const { return waiters_; }
   [[nodiscard]] std::vector<Item>& items() { return items_; }
   [[nodiscard]] std::string_view bodies() const { return bodies_; }
 
@@ -53,12 +53,17 @@ class WriterQueue {
     return dropped;
   }
 
+  /// Puts all of `other` behind.
+  void append(WriterQueue other) {
+    bodies_ += other.bodies_;
+    std::ranges::move(other.items_, std::back_inserter(items_));
+  }
+
   /// Empties it and keeps its memory for the next round, unless a burst made it large.
   void clear() {
     constexpr size_t kept_bytes = size_t{4} << 20;
     items_.clear();
     bodies_.clear();
-    waiters_ = 0;
     if (bodies_.capacity() > kept_bytes) bodies_.shrink_to_fit();
     if (items_.capacity() * sizeof(Item) > kept_bytes) items_.shrink_to_fit();
   }
@@ -66,7 +71,6 @@ class WriterQueue {
  private:
   std::string bodies_;
   std::vector<Item> items_;
-  size_t waiters_ = 0;
 };
 
 }  // namespace hive::audit
