@@ -159,10 +159,19 @@ void store_absolute_paths(Reader& reader, const Value& value, Draft& draft) {
 }
 
 constexpr Key<Draft> agent_keys[] = {
-    {{.name = "agent_id", .type = "string", .default_value = "", .required = true}, read_agent_id},
+    {{.name = "agent_id",
+      .type = "string",
+      .default_value = "",
+      .required = true,
+      .remedy = "it is the comment of the agent's line in the gateway's authorized_keys"},
+     read_agent_id},
     {{.name = "gateway_addr", .type = "string", .default_value = ""}, read_gateway_addr},
     {{.name = "gateway_addrs", .type = "list of strings", .default_value = "[]"}, read_gateway_addrs},
-    {{.name = "private_key_path", .type = "path", .default_value = "", .required = true},
+    {{.name = "private_key_path",
+      .type = "path",
+      .default_value = "",
+      .required = true,
+      .remedy = "make a key with: ssh-keygen -t ed25519 -N \"\" -C AGENT_ID -f id_ed25519"},
      store_required_path<&Draft::private_key_path>},
     {{.name = "gateway_host_key", .type = "string", .default_value = "trust on first use"}, read_gateway_host_key},
     {{.name = "known_host_key_path", .type = "path", .default_value = "private_key_path + \".gateway_hostkey\""},

@@ -37,17 +37,12 @@ void check_listeners(Reader& reader, const GatewayDraft& draft) {
   }
 }
 
-void check_keys_and_log(Reader& reader, const GatewayDraft& draft) {
+void check_tls_pair(Reader& reader, const GatewayDraft& draft) {
   if (draft.tls_cert_path.empty() != draft.tls_key_path.empty()) {
     auto [set, missing] = draft.tls_key_path.empty() ? std::pair("tls_cert_path", "tls_key_path")
                                                      : std::pair("tls_key_path", "tls_cert_path");
     reader.problem_with_file(fmt::format(
         "{} is set and {} is not; set both, or neither for a certificate that is made and kept", set, missing));
-  }
-  if (!draft.audit_log_path.empty() && draft.host_key_path.empty()) {
-    reader.problem_with_file(
-        "audit_log_path is set and host_key_path is not; the log is signed with the host key, which must be kept; make "
-        "one with: ssh-keygen -t ed25519 -f host_key -N \"\" -C myrmex-gateway");
   }
 }
 
@@ -116,7 +111,7 @@ Result<GatewayConfig> read_gateway_config(std::string_view text, const std::stri
   draft.source_path = path;
   read_members<GatewayDraft>(reader, *document, gateway_keys(), draft);
   check_listeners(reader, draft);
-  check_keys_and_log(reader, draft);
+  check_tls_pair(reader, draft);
   check_credentials(reader, draft);
   check_later_features(reader, draft);
   if (on_disk) check_files(reader, draft);

@@ -95,6 +95,21 @@ void read_agent_tags(Reader& reader, const Value& value, GatewayDraft& draft) {
   }
 }
 
+// It names the audit log in its checkpoints, where blanks and "+" have a meaning of their own.
+void read_gateway_id(Reader& reader, const Value& value, GatewayDraft& draft) {
+  std::optional<std::string> id = reader.string(value);
+  if (!id) return;
+  bool sound = id->size() <= 64 && std::ranges::all_of(*id, [](char c) {
+                 return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                        c == '_' || c == '-';
+               });
+  if (sound) {
+    draft.gateway_id = *std::move(id);
+  } else {
+    reader.problem(value, "must be at most 64 letters, digits, \".\", \"_\" and \"-\"");
+  }
+}
+
 // RFC 6454: scheme, host and port, nothing after them.
 void read_allowed_origins(Reader& reader, const Value& value, GatewayDraft& draft) {
   for (const Value& element : reader.elements(value)) {
@@ -171,13 +186,26 @@ constexpr std::string_view no_upstreams = "MCP servers behind the gateway are no
 
 constexpr Key<D> rows[] = {
     // Listeners and keys.
-    {{.name = "listen_addr", .type = "address", .default_value = "", .required = true},
+    {{.name = "listen_addr",
+      .type = "address",
+      .default_value = "",
+      .required = true,
+      .remedy = "agents connect to it; usually \":2222\""},
      store_listen_address<&D::listen_addr>},
     {{.name = "http_addr", .type = "address", .default_value = "off"}, store_listen_address<&D::http_addr>},
     {{.name = "plaintext_http_addr", .type = "loopback address", .default_value = "off"}, read_plaintext_address},
-    {{.name = "host_key_path", .type = "path", .default_value = "a new key at every start"},
-     store_path<&D::host_key_path>},
-    {{.name = "authorized_keys_path", .type = "path", .default_value = "", .required = true},
+    {{.name = "host_key_path",
+      .type = "path",
+      .default_value = "",
+      .required = true,
+      .remedy = "by this key agents know the gateway, and it signs the audit log; make one with: ssh-keygen -t ed25519 "
+                "-N \"\" -C myrmex-gateway -f host_key"},
+     store_required_path<&D::host_key_path>},
+    {{.name = "authorized_keys_path",
+      .type = "path",
+      .default_value = "",
+      .required = true,
+      .remedy = "it holds the agents' public keys, one a line, each with the agent's id as its comment"},
      store_required_path<&D::authorized_keys_path>},
     {{.name = "tls_cert_path", .type = "path", .default_value = "a certificate is made and kept in state_dir"},
      store_path<&D::tls_cert_path>},
@@ -206,7 +234,7 @@ constexpr Key<D> rows[] = {
      store_seconds<&D::call_timeout, 1, 3660>},
     {{.name = "workers", .type = "whole number, 0 to 256", .default_value = "0 (one a core)"},
      store_integer<&D::workers, 0, 256>},
-    {{.name = "gateway_id", .type = "string", .default_value = "the host's name"}, store_string<&D::gateway_id>},
+    {{.name = "gateway_id", .type = "string", .default_value = "gateway"}, read_gateway_id},
     {{.name = "log_level", .type = "debug, info, warning or error", .default_value = "info"},
      store_log_level<&D::log_level>},
     // Known, and not built yet.

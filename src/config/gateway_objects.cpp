@@ -80,7 +80,7 @@ constexpr Key<Entry> external_server_keys[] = {
     {{.name = "transport", .type = "stdio, sse or http", .default_value = "", .required = true}, check_entry_transport},
     {{.name = "command", .type = "string", .default_value = ""}, check_entry_command},
     {{.name = "args", .type = "list of strings", .default_value = "[]"}, check_string_list},
-    {{.name = "env", .type = "object of strings", .default_value = "{}", .secret = true}, check_secret_map},
+    {{.name = "env", .type = "object of strings", .default_value = "{}"}, check_string_map},
     {{.name = "url", .type = "URL", .default_value = ""}, check_entry_url},
     {{.name = "auth_token", .type = "string", .default_value = "", .secret = true}, check_optional_secret},
 };

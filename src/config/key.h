@@ -41,7 +41,8 @@ void read_members(Reader& reader, const Value& object, std::span<const Key<T>> k
   }
   for (const Key<T>& row : keys) {
     if (!row.info.required || std::ranges::find(seen, row.info.name) != seen.end()) continue;
-    reader.problem(object, fmt::format("{} is not set", row.info.name));
+    reader.problem(
+        object, fmt::format("{} is not set{}{}", row.info.name, row.info.remedy.empty() ? "" : "; ", row.info.remedy));
   }
 }
 
@@ -115,6 +116,13 @@ void check_boolean(Reader& reader, const Value& value, T& /*target*/) {
 template <class T>
 void check_string_list(Reader& reader, const Value& value, T& /*target*/) {
   (void)reader.string_list(value);
+}
+
+template <class T>
+void check_string_map(Reader& reader, const Value& value, T& /*target*/) {
+  for (const auto& [name, element] : reader.members(value)) {
+    (void)reader.string(element);
+  }
 }
 
 /// A secret that may also be left empty, which means off.

@@ -13,6 +13,7 @@ struct KeyInfo {
   std::string_view default_value;  ///< as the documentation shows it; "" when there is none
   bool required = false;
   bool secret = false;           ///< the value (or, in a map of tokens, the key) is a secret and may be a reference
+  std::string_view remedy{};     ///< for a required key: what to write or to make when it is missing
   std::string_view no_effect{};  ///< for a known key whose feature is not built: what happens meanwhile
 };
 

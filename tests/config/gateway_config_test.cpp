@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
 #include "config/gateway_keys.h"
 #include "config/temporary_folder.h"
 
@@ -109,8 +110,10 @@ TEST(GatewayConfig, LoadsTheGovernanceExampleOfTheReadmeNextToTheFirst) {
 TEST(GatewayConfig, FindsNothingWrongInTheGovernanceExampleButWhatItDoesNotSay) {
   Result<GatewayConfig> config = read(fmt::format("{{{}}}", readme_governance));
   ASSERT_FALSE(config);
-  EXPECT_EQ(config.error().message,
-            "/etc/gateway.json:1: listen_addr is not set\n/etc/gateway.json:1: authorized_keys_path is not set");
+  EXPECT_THAT(split(config.error().message, '\n'),
+              ElementsAre(StartsWith("/etc/gateway.json:1: listen_addr is not set"),
+                          StartsWith("/etc/gateway.json:1: host_key_path is not set"),
+                          StartsWith("/etc/gateway.json:1: authorized_keys_path is not set")));
 }
 
 TEST(GatewayConfig, ReportsAllProblemsTogether) {
@@ -126,7 +129,7 @@ TEST(GatewayConfig, ReportsAllProblemsTogether) {
   EXPECT_THAT(message, HasSubstr(":2: listen_addr: "));
   EXPECT_THAT(message, HasSubstr("tls_cert_path is set and tls_key_path is not"));
   EXPECT_THAT(message, HasSubstr(":4: tokens[0]: is not a role; write"));
-  EXPECT_THAT(message, HasSubstr("audit_log_path is set and host_key_path is not"));
+  EXPECT_THAT(message, HasSubstr("host_key_path is not set; by this key"));
   EXPECT_THAT(message, HasSubstr("metrics_poll_seconds: expected a whole number from 0"));
   EXPECT_THAT(message, HasSubstr("authorized_keys_path is not set"));
 }
@@ -238,6 +241,22 @@ TEST(GatewayConfig, ChecksUpstreamServers) {
   EXPECT_THAT(problems_of(R"("upstream_servers":[{"name":"x","url":"ftp://a"}])"), HasSubstr("is not a URL"));
   EXPECT_THAT(problems_of(R"("upstream_servers":[{"name":"gateway","url":"https://a"}])"),
               HasSubstr("upstream_servers[0].name: "));
+}
+
+TEST(GatewayConfig, WantsAHostKeyWithAndWithoutAnAuditLog) {
+  Result<GatewayConfig> config = read(R"({"listen_addr":":2222","authorized_keys_path":"/a","audit_log_path":"/l"})");
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, AllOf(HasSubstr("host_key_path is not set"), HasSubstr("ssh-keygen -t ed25519")));
+  config = read(R"({"listen_addr":":2222","authorized_keys_path":"/a","host_key_path":""})");
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, HasSubstr("host_key_path: must not be empty"));
+}
+
+TEST(GatewayConfig, WantsAGatewayIdThatCanNameALog) {
+  EXPECT_EQ(problems_of(R"("gateway_id":"gw-1.eu")"), "");
+  for (std::string_view id : {"a b", "a+b", "a/b", "\u00e9"}) {
+    EXPECT_THAT(problems_of(fmt::format(R"("gateway_id":"{}")", id)), HasSubstr("gateway_id: must be")) << id;
+  }
 }
 
 TEST(GatewayConfig, RefusesAWildcardOrigin) {
