@@ -106,13 +106,13 @@ step "Start the service"
 run 0 "name=$service" args=nginx args=start
 expect "nginx: started, pid"
 
-step "Is there a way back? Asked before anything is broken"
+step "Is there a way back? Proved before anything is broken"
 run 0 "name=$service" args=nginx args=check
 expect "the restart path holds"
 
 step "The service is healthy"
 run 0 name=curl args=-sS args=--max-time args=3 "args=$url/healthz"
-expect '{"status":"ok"}'
+expect_healthy
 
 step "Break it"
 run 0 "name=$chaos" args=kill args=TERM "args=$pidfile"
@@ -128,7 +128,7 @@ expect "nginx: restarted, pid"
 
 step "The service is healthy again"
 run 0 name=curl args=-sS args=--max-time args=3 "args=$url/healthz"
-expect '{"status":"ok"}'
+expect_healthy
 
 step "Try another configuration: tested, reloaded, verified, or not at all"
 run 0 "name=$apply" args=no-cache
@@ -178,13 +178,16 @@ audit
 
 summary
 finish_status=$?
-if $keep; then
-  [ "$finish_status" = 0 ] || die "a step failed; nothing is kept"
+if $keep && [ "$finish_status" = 0 ]; then
   how_to_go_on
-else
-  title "Tidying up"
-  clean_up || finish_status=1
-  [ "$(tc qdisc show 2>/dev/null)" = "$tc_before" ] || { note "a network rule is left"; finish_status=1; }
-  [ "$finish_status" != 0 ] || note "no process, file or rule is left"
+  exit 0
 fi
+keep=false
+title "Tidying up"
+clean_up || finish_status=1
+if [ "$(tc qdisc show 2>/dev/null)" != "$tc_before" ]; then
+  note "${red}the network rules are not what they were$plain"
+  finish_status=1
+fi
+[ -e "$DIR" ] || note "no process, file or rule is left"
 exit "$finish_status"

@@ -11,16 +11,36 @@ else
   bold='' dim='' green='' red='' plain=''
 fi
 
-steps=0 checks=0 failed_steps=()
+steps=0 failed_steps=()
 declare -A expected_outcomes=([success]=0 [failure]=0 [denied]=0)
 
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '   %s\n' "$*"; }
 
+# A step is a command, what came back, and one line that says what held, or which parts did not.
+held='' broken=''
 step() {
+  end_step
   steps=$((steps + 1))
   step_text=$*
   printf '\n%s%2d  %s%s\n' "$bold" "$steps" "$*" "$plain"
+}
+end_step() {
+  [ -z "$held" ] || printf '    %sok%s  %s\n' "$green" "$plain" "$held"
+  if [ -n "$broken" ]; then
+    printf '    %sFAILED%s  %s\n' "$red" "$plain" "$broken"
+    failed_steps+=("$steps  $step_text: $broken")
+  fi
+  held='' broken=''
+}
+
+# check TEXT: the status of the command before says whether TEXT holds.
+check() {
+  if [ $? -eq 0 ]; then
+    held+=${held:+, }$1
+  else
+    broken+=${broken:+, }"not: $1"
+  fi
 }
 
 # show_command WORDS...: as a person would type it.
@@ -38,22 +58,11 @@ show_command() {
 show_output() {
   local lines
   lines=$(wc -l <<<"$output")
-  head -n 12 <<<"$output" | sed 's/\r$//; s/^/    /'
+  head -n 12 <<<"$output" | sed 's/\r$//; s/^/    /; s/ *$//'
   [ "$lines" -le 12 ] || printf '    %s(%d more lines)%s\n' "$dim" "$((lines - 12))" "$plain"
 }
 
-# check TEXT: the last command's status stands for whether TEXT holds.
-check() {
-  if [ $? -eq 0 ]; then
-    checks=$((checks + 1))
-    printf '    %sok%s      %s\n' "$green" "$plain" "$1"
-  else
-    failed_steps+=("$steps $step_text: $1")
-    printf '    %sFAILED%s  %s\n' "$red" "$plain" "$1"
-  fi
-}
-
-# command EXIT_CODE WORDS...: runs a command of the CLI, shows it and what came back, and checks its exit code.
+# command_is EXIT_CODE WORDS...: runs a command of the CLI, shows it and what came back, and checks its exit code.
 command_is() {
   local wanted=$1 status=0
   shift
@@ -61,8 +70,7 @@ command_is() {
   output=$("$@" 2>&1 </dev/null) || status=$?
   show_output
   [ "$status" -eq "$wanted" ]
-  check "exit code $wanted"
-  [ "$status" -eq "$wanted" ] || note "the exit code was $status"
+  check "exit code $wanted$([ "$status" -eq "$wanted" ] || echo " but $status")"
 }
 
 # run EXIT_CODE WORDS...: a command on the agent, through the gateway. The exit code is also the outcome that the audit log
@@ -81,7 +89,13 @@ run() {
 # expect TEXT: stands in what came back.
 expect() {
   [[ $output == *"$1"* ]]
-  check "says: $1"
+  check "\"$1\""
+}
+
+# expect_healthy: the service's answer, however the CLI lays it out.
+expect_healthy() {
+  [[ ${output//[[:space:]]/} == '{"status":"ok"}' ]]
+  check "healthy"
 }
 
 # expect_refusal: the agent's own allowlist said no.
@@ -133,12 +147,13 @@ audit() {
 
 summary() {
   local failed
+  end_step
   title "Summary"
   if [ ${#failed_steps[@]} -eq 0 ]; then
-    note "${green}all $steps steps held$plain ($checks checks)"
+    note "${green}all $steps steps held$plain"
     return 0
   fi
-  note "$red${#failed_steps[@]} checks failed$plain, $checks held"
+  note "$red${#failed_steps[@]} of $steps steps failed$plain"
   for failed in "${failed_steps[@]}"; do note "  $failed"; done
   return 1
 }

@@ -22,10 +22,8 @@ for script in "$harness"/*.sh; do
 done
 if command -v shellcheck >/dev/null; then
   shellcheck "$harness"/*.sh "$here"/*.sh || problem 'shellcheck has something to say'
-elif [ "${HIVE_REQUIRE_ALL:-}" = 1 ]; then
-  problem 'shellcheck is not installed, and HIVE_REQUIRE_ALL=1 allows no skipping'
 else
-  echo 'shellcheck is not installed; not looked at'
+  echo '        (shellcheck is not installed here; ./hive lint has it)'
 fi
 
 # A guard that documentation names must not vanish with a rename.
