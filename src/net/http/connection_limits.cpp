@@ -17,6 +17,11 @@ std::optional<ConnectionLimits::Slot> ConnectionLimits::acquire(const std::strin
   return Slot(shared_from_this(), source);
 }
 
+std::size_t ConnectionLimits::total() const {
+  const std::lock_guard lock(mutex_);
+  return total_;
+}
+
 void ConnectionLimits::release(const std::string& source) {
   std::lock_guard lock(mutex_);
   --total_;

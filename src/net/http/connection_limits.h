@@ -33,13 +33,15 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
 
   /// nullopt when there is no place. `source` is source_of() of the peer.
   std::optional<Slot> acquire(const std::string& source);
+  /// Places that are taken.
+  [[nodiscard]] std::size_t total() const;
 
  private:
   void release(const std::string& source);
 
   const std::size_t max_total_;
   const std::size_t max_per_source_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::size_t total_ = 0;                                 // guarded by mutex_
   std::unordered_map<std::string, std::size_t> sources_;  // guarded by mutex_
 };

@@ -62,6 +62,8 @@ class WorkerServer final : public Server {
     }
   }
 
+  std::size_t open_connections() const override { return state_->limits->total(); }
+
   Result<void> reload_certificate() override {
     if (state_->options.tls_certificate_path.empty()) return {};
     state_->set_tls_context(TRY(load_tls(state_->options)));

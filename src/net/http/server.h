@@ -50,6 +50,8 @@ class Server {
   [[nodiscard]] virtual std::uint16_t port() const = 0;
   /// No new connections; idle ones are closed, busy ones after their answer. Thread-safe.
   virtual void drain() = 0;
+  /// Connections that are open now; after drain() it falls to 0 as the last answers are written. Thread-safe.
+  [[nodiscard]] virtual std::size_t open_connections() const = 0;
   /// Reads certificate and key again; on failure the old ones stay. Thread-safe.
   virtual Result<void> reload_certificate() = 0;
 };
