@@ -175,10 +175,10 @@ void check_sample_ratio(Reader& reader, const Value& value, GatewayDraft& /*draf
 using D = GatewayDraft;
 
 constexpr std::string_view no_llm = "the assistant is not built yet";
-constexpr std::string_view no_oidc = "not built yet: tokens of an identity provider are refused";
-constexpr std::string_view no_mtls = "not built yet: client certificates are not asked for; callers need a token";
-constexpr std::string_view no_proxy = "not built yet: identities from a proxy are ignored; callers need a token";
-constexpr std::string_view no_peers = "not built yet: no other gateway is asked or answered";
+constexpr std::string_view no_oidc = "tokens of an identity provider are refused";
+constexpr std::string_view no_mtls = "client certificates are not asked for; callers need a token";
+constexpr std::string_view no_proxy = "identities from a proxy are ignored; callers need a token";
+constexpr std::string_view no_peers = "no other gateway is asked or answered";
 constexpr std::string_view no_watch = "polling and history are not built yet";
 constexpr std::string_view no_alerts = "alerts are not built yet: nothing is sent";
 constexpr std::string_view no_traces = "traces are not built yet: nothing is sent";
