@@ -49,6 +49,10 @@ Examples:
   myrmex call --agent edge-1 --tool read_logs lines=20
   myrmex call edge-1__run_command name=sleep args=60 --timeout 90 --progress)";
 
+constexpr const char* gateway_footer =
+    "Which gateway, and how the output looks: --url, --token-file, --profile, -o json and the other options of\n"
+    "`myrmex --help`.";
+
 /// Everything that lives as long as the parser: the callbacks refer to it.
 struct Program {
   Program(const Environment& environment, Output& output_stream)
@@ -140,7 +144,9 @@ void add_fleet_commands(Program& program) {
   call->add_option("--tool", options.tool, "the tool's name")->type_name("TOOL");
   call->add_flag("--progress,--follow", options.progress, "print the output while the tool runs");
   call->add_flag("--raw", options.raw, "the text as it came, byte for byte; not to a terminal");
-  call->footer(call_footer);
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    command->footer(gateway_footer);
+  call->footer(std::string(call_footer) + "\n\n" + gateway_footer);
   call->callback(interruptible(program, [&options](Context& context) { return run_call(context, options); }));
 }
 
@@ -170,6 +176,7 @@ void add_own_commands(Program& program) {
   help->add_option("command", program.help_words, "the command")->type_name("COMMAND");
   help->callback([&program] {
     const CLI::App* shown = &program.app;
+    std::string path = "myrmex";
     for (const std::string& word : program.help_words) {
       auto found = shown->get_subcommands([&word](const CLI::App* command) { return command->get_name() == word; });
       if (found.empty()) {
@@ -178,10 +185,11 @@ void add_own_commands(Program& program) {
         return;
       }
       shown = found.front();
+      path += " " + word;
     }
     // App::help() would describe `help` itself, the command that was parsed.
-    program.context.output.write(shown->get_formatter()->make_help(
-        shown, shown == &program.app ? "" : "myrmex " + shown->get_name(), CLI::AppFormatMode::Normal));
+    program.context.output.write(
+        shown->get_formatter()->make_help(shown, shown == &program.app ? "" : path, CLI::AppFormatMode::Normal));
   });
 
   CLI::App* complete = app.add_subcommand("__complete", "names for the completion scripts")->group("");
@@ -223,6 +231,7 @@ int parse_and_run(Program& program, std::vector<std::string> words) {
     }
     std::ranges::reverse(words);  // as CLI11 wants them
     program.app.parse(std::move(words));
+    if (program.app.get_subcommands().empty()) return usage_error(program, "no command");
     return program.exit_code;
   } catch (const CLI::CallForHelp&) {
     program.context.output.write(program.app.help());

@@ -175,7 +175,7 @@ bool Examination::check_tls() {
             ? "renew the certificate, and check both clocks"
             : fmt::format(
                   "compare the SHA-256 fingerprint {} on the gateway, then set MYRMEX_CACERT or --cacert to its "
-                  "certificate (a generated one is state_dir/tls/certificate.pem there)",
+                  "certificate (a generated one is in the folder tls of its state_dir)",
                   report->sha256);
     return failed("tls", report->problem + ": " + detail, std::move(remedy), ExitCode::unreachable);
   }

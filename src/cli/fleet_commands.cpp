@@ -10,6 +10,8 @@ namespace hive::cli {
 
 namespace {
 
+constexpr std::size_t widest_ports = 28;
+
 struct Status {
   std::string body;
   FleetView fleet;
@@ -30,15 +32,17 @@ std::string state_of(const AgentView& agent) {
   return agent.last_seen.empty() ? "offline" : "offline since " + agent.last_seen;
 }
 
-std::string agent_table(const FleetView& fleet, bool with_ports, const Context& context) {
+std::string agent_table(const FleetView& fleet, bool with_details, const Context& context) {
   std::vector<std::string> headings = {"AGENT ID", "STATE", "IP ADDRESS", "OS VERSION"};
-  if (with_ports) headings.emplace_back("PORTS");
+  if (with_details) headings.emplace_back("PORTS");
   headings.emplace_back("SERVICES");
   Table table(std::move(headings));
   for (const AgentView& agent : fleet.agents) {
     std::vector<std::string> cells = {agent.id, state_of(agent), agent.address, agent.os_version};
-    if (with_ports) cells.push_back(join(agent.ports, ","));
-    cells.push_back(join(agent.services, ", "));
+    // Only the last column is cut to the terminal; a long list of ports would push it out of sight.
+    std::string ports = join(agent.ports, ",");
+    if (with_details) cells.push_back(context.output.is_terminal() ? cut_to_width(ports, widest_ports) : ports);
+    cells.push_back(with_details ? join(agent.services, ", ") : fmt::format("{}", agent.services.size()));
     table.add(std::move(cells));
   }
   return table.render(context.output.width(), context.format.color);

@@ -53,6 +53,7 @@ TEST_F(AppTest, ShowsHelpAndVersionInEverySpelling) {
   }
   EXPECT_THAT(run_program({"help", "call"}).out, HasSubstr("key:=JSON"));
   EXPECT_THAT(run_program({"call", "--help"}).out, HasSubstr("key:=JSON"));
+  EXPECT_THAT(run_program({"help", "audit", "verify"}).out, HasSubstr("Usage: myrmex audit verify"));
   EXPECT_EQ(run_program({"help", "nonsense"}).exit_code, 2);
 }
 
@@ -64,6 +65,12 @@ TEST_F(AppTest, NamesTheNearestCommandAndOption) {
   EXPECT_EQ(option.exit_code, 2);
   EXPECT_THAT(option.error, HasSubstr("did you mean --insecure"));
   EXPECT_THAT(run_program({"bootstrap"}).error, HasSubstr("not part of this version"));
+}
+
+TEST_F(AppTest, OptionsWithoutACommandAreNotEnough) {
+  ProgramRun empty = run_program({"-o", "json"});
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.error, HasSubstr("no command"));
 }
 
 TEST_F(AppTest, AMisspeltOptionDoesNotShowItsValue) {
@@ -121,8 +128,8 @@ TEST_F(AppTest, StatusShowsAgentsUpstreamsAndCounts) {
   EXPECT_EQ(shown.out,
             "Edge agents: 1 online, 1 offline\n"
             "AGENT ID   STATE                                IP ADDRESS   OS VERSION   SERVICES\n"
-            "edge-1     online                               10.0.0.5     Debian 12    ssh, nginx\n"
-            "edge-2     offline since 2026-11-30T12:00:00Z   10.0.0.6\n"
+            "edge-1     online                               10.0.0.5     Debian 12    2\n"
+            "edge-2     offline since 2026-11-30T12:00:00Z   10.0.0.6                  0\n"
             "\n"
             "Upstream servers: 1\n"
             "SERVER NAME   TRANSPORT/URL    STATUS\n"
@@ -135,7 +142,7 @@ TEST_F(AppTest, StatusShowsAgentsUpstreamsAndCounts) {
 
 TEST_F(AppTest, AgentsAndUpstreamsPrintTheirPartOfTheStatus) {
   gateway_.answers["/api/status"] = {200, status_body};
-  EXPECT_THAT(run({"agents"}).out, AllOf(HasSubstr("PORTS"), HasSubstr("22,80")));
+  EXPECT_THAT(run({"agents"}).out, AllOf(HasSubstr("PORTS"), HasSubstr("22,80"), HasSubstr("ssh, nginx")));
   EXPECT_THAT(run({"agents", "-o", "json"}).out,
               AllOf(StartsWith("[\n  {\n    \"id\": \"edge-1\""), HasSubstr("last_seen")));
   EXPECT_THAT(run({"upstreams"}).out, HasSubstr("npx server-git"));

@@ -9,6 +9,7 @@
 #include <boost/url/url_view.hpp>
 #include <curl/curl.h>
 #include <openssl/x509_vfy.h>
+#include <poll.h>
 
 #include "base/file.h"
 #include "base/strings.h"
@@ -163,11 +164,18 @@ Result<Target> check_request(const ClientRequest& request) {
 /// A CA file that cannot be used is the caller's mistake, and libcurl would report it as a failed handshake.
 Result<void> check_ca_file(const std::string& path) {
   if (path.empty()) return {};
-  std::string content = TRY_CONTEXT("CA certificate", read_file(path, max_ca_file_bytes));
-  if (content.find("-----BEGIN ") == std::string::npos) {
+  auto content = read_file(path, max_ca_file_bytes);
+  if (!content) return fail(ErrorCode::invalid_argument, "CA certificate {}", content.error().message);
+  if (content->find("-----BEGIN ") == std::string::npos) {
     return fail(ErrorCode::invalid_argument, "CA certificate {}: no PEM certificate in this file", path);
   }
   return {};
+}
+
+/// Whether the caller gave the request up before it began; what is not sent need not be undone.
+bool is_cancelled(int cancel_fd) {
+  pollfd entry{cancel_fd, POLLIN, 0};
+  return cancel_fd >= 0 && ::poll(&entry, 1, 0) > 0;
 }
 
 std::string printable_detail(const char* buffer, CURLcode code) {
@@ -318,6 +326,9 @@ bool is_loopback_host(std::string_view host) {
 Result<ClientResponse> perform(const ClientRequest& request) {
   Target target = TRY(check_request(request));
   if (request.verify_tls) TRY(check_ca_file(request.ca_certificate_path));
+  if (is_cancelled(request.cancel_fd)) {
+    return fail(ErrorCode::cancelled, "{}: cancelled before it was sent", target.authority);
+  }
   ThreadHandles& handles = thread_handles();
   CURL* easy = handles.easy.get();
   CURLM* multi = handles.multi.get();

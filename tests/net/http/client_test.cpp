@@ -282,6 +282,25 @@ TEST_F(HttpClientTest, ClosesTheConnectionWhenTheRequestIsCancelled) {
   }
 }
 
+TEST_F(HttpClientTest, SendsNothingThatWasCancelledBefore) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  test::ScriptedServer server([](test::Peer& peer) {
+    while (!peer.read_request().empty())
+      peer.answer(200, "{}");
+  });
+  ClientRequest request = get(server.url("/"));
+  request.cancel_fd = read_end.get();
+  ASSERT_TRUE(perform(request)) << "now a kept connection is ready to send at once";
+  ASSERT_EQ(::write(write_end.get(), "x", 1), 1);
+  auto response = perform(request);
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::cancelled);
+  EXPECT_THAT(response.error().message, HasSubstr("before it was sent"));
+}
+
 TEST_F(HttpClientTest, TrustsTheGivenCertificateAlone) {
   test::TestCertificate certificate = test::make_certificate("DNS:localhost,IP:127.0.0.1");
   test::TestCertificate other = test::make_certificate("DNS:localhost,IP:127.0.0.1");
@@ -360,7 +379,7 @@ TEST_F(HttpClientTest, NamesACaFileThatCannotBeUsed) {
   request.ca_certificate_path = "/nonexistent/ca.pem";
   auto missing = perform(request);
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  EXPECT_EQ(missing.error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(missing.error().message, HasSubstr("/nonexistent/ca.pem"));
 
   TemporaryFile nonsense("not a certificate");
