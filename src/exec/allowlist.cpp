@@ -2,39 +2,24 @@
 
 #include <map>
 
-#include <re2/re2.h>
 #include <unistd.h>
 
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "config/pattern.h"
 #include "exec/executable.h"
 
 namespace hive::exec {
 
 namespace {
 
-// Bounds both the compiled program and the automaton's cache, so that a pattern cannot cost more than this.
-constexpr std::int64_t pattern_memory_bytes = std::int64_t{1} << 20;
 constexpr size_t max_arguments = 4096;
 
 struct Entry {
   std::shared_ptr<const CommandProfile> profile;
-  std::unique_ptr<re2::RE2> pattern;  // null: no arguments
-  std::string path;                   // empty: not found at load
+  std::optional<config::Pattern> pattern;  // none: no arguments
+  std::string path;                        // empty: not found at load
 };
-
-Result<std::unique_ptr<re2::RE2>> compile_pattern(const std::string& pattern) {
-  re2::RE2::Options options;
-  options.set_log_errors(false);
-  options.set_max_mem(pattern_memory_bytes);
-  // Compiled exactly as written. The whole match is asked for at match time instead of wrapping the text, so that no
-  // pattern can reach out of a wrapper.
-  auto compiled = std::make_unique<re2::RE2>(pattern, options);
-  if (!compiled->ok()) {
-    return fail(ErrorCode::invalid_argument, "invalid regex pattern in allowlist config: {}", compiled->error());
-  }
-  return compiled;
-}
 
 bool is_separator(char32_t c) {
   return c <= 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0x1680 || (c >= 0x2000 && c <= 0x200f) ||
@@ -59,7 +44,10 @@ Result<Entry> compile_entry(const config::AllowedCommand& command) {
     return fail(ErrorCode::invalid_argument, "timeout_seconds must be positive");
   }
   Entry entry;
-  if (!command.args_regex.empty()) entry.pattern = TRY_CONTEXT("args_regex", compile_pattern(command.args_regex));
+  if (!command.args_regex.empty()) {
+    entry.pattern = TRY_CONTEXT("args_regex: invalid regex pattern in allowlist config",
+                                config::Pattern::compile(command.args_regex));
+  }
   auto profile = std::make_shared<CommandProfile>();
   profile->name = command.name;
   profile->timeout = command.timeout;
@@ -140,7 +128,7 @@ std::expected<const Entry*, Refusal> Allowlist::State::find(std::string_view nam
     return deny("not_allowlisted", fmt::format("command {} is not in the approved allowlist", shown));
   }
   const Entry& entry = entries[found->second];
-  if (entry.pattern == nullptr) {
+  if (!entry.pattern) {
     if (!args.empty()) return deny("arguments_not_allowed", fmt::format("command {} does not allow arguments", shown));
     return &entry;
   }
@@ -157,7 +145,7 @@ std::expected<const Entry*, Refusal> Allowlist::State::find(std::string_view nam
     if (i > 0) joined += ' ';
     joined += args[i];
   }
-  if (!re2::RE2::FullMatch(joined, *entry.pattern)) return mismatch("");
+  if (!entry.pattern->admits(joined)) return mismatch("");
   return &entry;
 }
 
