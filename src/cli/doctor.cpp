@@ -165,9 +165,9 @@ bool Examination::check_tls() {
                   "check that the port is the gateway's https port, and the file of --cacert", ExitCode::unreachable);
   }
   std::string names = join(report->names, ", ");
-  std::string detail =
-      fmt::format("{}, {}; certificate {} for {}, until {} ({} days)", report->protocol, report->cipher,
-                  report->subject, names.empty() ? "no name" : names, report->not_after, report->days_left);
+  std::string detail = fmt::format("{}, {}; certificate {} for {}, until {} ({} days)", report->protocol,
+                                   report->cipher, report->subject, names.empty() ? "no name" : names,
+                                   report->not_after.substr(0, 10), report->days_left);
   if (!report->problem.empty() && connection_.verify_tls) {
     std::string remedy =
         report->is_wrong_name ? "use one of the certificate's names in the URL, or add this one to the certificate"
