@@ -15,11 +15,11 @@
 namespace hive::audit {
 
 struct VerifyOptions {
-  crypto::PublicKey key;               ///< the gateway's host key
-  std::string origin;                  ///< empty: the one that the log names
-  std::vector<Checkpoint> remembered;  ///< verified checkpoints from earlier: the log must go on from each
-  std::uint64_t min_size = 0;          ///< entries that the log must have at least
-  bool every_signature = false;        ///< verify the signature of every checkpoint, not only of the last
+  crypto::PublicKey key = {};               ///< the gateway's host key
+  std::string origin = {};                  ///< empty: the one that the log names
+  std::vector<Checkpoint> remembered = {};  ///< verified checkpoints from earlier: the log must go on from each
+  std::uint64_t min_size = 0;               ///< entries that the log must have at least
+  bool every_signature = false;             ///< verify the signature of every checkpoint, not only of the last
   std::chrono::milliseconds patience =
       std::chrono::seconds(2);  ///< how long a gateway that is writing may take to finish its batch
 };
