@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "gateway/audit/log.h"
+#include "gateway/policy/rate_limiter.h"
+#include "net/ssh/line_channel.h"
+
+namespace hive::gateway {
+
+/// Writes what happens outside of calls into the audit log, where there is one; agents coming and going also into the
+/// program's own log. Thread-safe.
+class EventRecorder {
+ public:
+  EventRecorder(audit::Log* log, const Clock& clock) : log_(log), refusals_(1, 10'000, clock) {}
+
+  void gateway_started(const std::string& detail) { record("gateway_start", "system", {}, {}, detail); }
+  void gateway_stopped(const std::string& detail) { record("gateway_stop", "system", {}, {}, detail); }
+  void configuration_reloaded(bool applied, const std::string& detail) {
+    record("config_reload", "system", {}, applied ? "" : "refused", detail);
+  }
+  void agent_online(const std::string& agent, const net::ssh::Peer& peer);
+  void agent_offline(const std::string& agent, const std::string& reason);
+  /// A connection that ended before it was a tunnel; at most one entry a source and minute, so that nobody can flood
+  /// the log.
+  void tunnel_refused(const std::string& address, const std::string& user, const std::string& reason);
+
+ private:
+  void record(std::string action, std::string surface, std::string agent, std::string reason, std::string detail);
+
+  audit::Log* const log_;
+  policy::RateLimiter refusals_;
+};
+
+}  // namespace hive::gateway

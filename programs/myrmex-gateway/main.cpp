@@ -1,0 +1,113 @@
+#include <csignal>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/log.h"
+#include "config/gateway_config.h"
+#include "service.h"
+
+namespace {
+
+constexpr int exit_configuration = 1;
+constexpr int exit_usage = 2;
+
+// Blocked before any thread starts, so that only the main thread takes them, with sigwait.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP})
+    sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+// Every agent and every caller holds a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) hive::log::warning("the limit on open files cannot be raised");
+}
+
+void report(const hive::Error& error) {
+  std::fprintf(stderr, "myrmex-gateway: %s\n", error.message.c_str());
+}
+
+int run(const std::string& config_path) {
+  auto config = hive::config::load_gateway_config(config_path);
+  if (!config) {
+    report(config.error());
+    return exit_configuration;
+  }
+  hive::log::set_level(config->log_level);
+  sigset_t signals = block_signals();
+  raise_descriptor_limit();
+  auto service = hive::gateway::Service::start(*std::move(config));
+  if (!service) {
+    report(service.error());
+    return exit_configuration;
+  }
+  sd_notify(0, "READY=1");
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal != SIGHUP) break;
+    sd_notify(0, "RELOADING=1");
+    if (auto reloaded = (*service)->reload(); !reloaded) {
+      hive::log::error("the configuration was not reloaded; the old one stays in force",
+                       {{"reason", reloaded.error().message}});
+    }
+    sd_notify(0, "READY=1");
+  }
+  sd_notify(0, "STOPPING=1");
+  (*service)->stop(std::chrono::seconds(10));
+  return 0;
+}
+
+int check(const std::string& config_path) {
+  auto config = hive::config::load_gateway_config(config_path);
+  if (!config) {
+    report(config.error());
+    return exit_configuration;
+  }
+  for (const std::string& key : config->without_effect)
+    std::printf("%s: no effect yet: %s\n", config_path.c_str(), key.c_str());
+  std::printf("%s: good\n", config_path.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // The reference's flags have one dash.
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = argv[i];
+    if (argument.size() > 2 && argument[0] == '-' && argument[1] != '-') argument.insert(0, "-");
+    arguments.push_back(std::move(argument));
+  }
+  CLI::App app("Accepts the tunnels of Myrmex Hive agents and offers the fleet's tools to people and models.",
+               "myrmex-gateway");
+  app.footer(
+      "Signals: SIGTERM drains and stops, SIGHUP reloads the configuration.\n\n"
+      "Examples:\n"
+      "  myrmex-gateway --check-config /etc/myrmex/gateway_config.json\n"
+      "  myrmex-gateway --config /etc/myrmex/gateway_config.json");
+  std::string config_path = "gateway_config.json";
+  std::string check_path;
+  app.add_option("--config", config_path, "The configuration file")->capture_default_str()->type_name("FILE");
+  app.add_option("--check-config", check_path, "Check a configuration file and stop")->type_name("FILE");
+  app.set_version_flag("--version", "myrmex-gateway " HIVE_VERSION);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_usage;
+  }
+  return check_path.empty() ? run(config_path) : check(check_path);
+}

@@ -1,0 +1,312 @@
+#include "service.h"
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "crypto/ssh_key.h"
+#include "event_recorder.h"
+#include "gateway/audit/log.h"
+#include "gateway/audit/reader.h"
+#include "gateway/calls/funnel.h"
+#include "gateway/fleet/authorized_keys_file.h"
+#include "gateway/fleet/fleet.h"
+#include "gateway/policy/authenticator.h"
+#include "gateway/policy/policy.h"
+#include "gateway/surfaces/rest/api.h"
+#include "net/http/certificate.h"
+#include "net/http/server.h"
+#include "net/runtime/runtime.h"
+#include "net/ssh/server.h"
+
+namespace hive::gateway {
+
+namespace {
+
+size_t worker_count(const config::GatewayConfig& config) {
+  if (config.workers > 0) return config.workers;
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+// A gateway's name in its checkpoints; it must stay the same for the life of the log.
+std::string log_origin(const config::GatewayConfig& config) {
+  return "myrmex-hive/" + (config.gateway_id.empty() ? std::string("gateway") : config.gateway_id);
+}
+
+// Which settings differ and are read at the start only.
+std::vector<std::string> changed_settings_that_need_a_restart(const config::GatewayConfig& now,
+                                                              const config::GatewayConfig& next) {
+  std::vector<std::string> changed;
+  auto compare = [&changed](std::string_view key, const auto& left, const auto& right) {
+    if (left != right) changed.emplace_back(key);
+  };
+  compare("listen_addr", now.listen_addr, next.listen_addr);
+  compare("http_addr", now.http_addr, next.http_addr);
+  compare("plaintext_http_addr", now.plaintext_http_addr, next.plaintext_http_addr);
+  compare("host_key_path", now.host_key_path, next.host_key_path);
+  compare("authorized_keys_path", now.authorized_keys_path, next.authorized_keys_path);
+  compare("tls_cert_path", now.tls_cert_path, next.tls_cert_path);
+  compare("tls_key_path", now.tls_key_path, next.tls_key_path);
+  compare("state_dir", now.state_dir, next.state_dir);
+  compare("audit_log_path", now.audit_log_path, next.audit_log_path);
+  compare("gateway_id", now.gateway_id, next.gateway_id);
+  compare("keepalive_seconds", now.keepalive, next.keepalive);
+  compare("call_timeout_seconds", now.call_timeout, next.call_timeout);
+  compare("workers", now.workers, next.workers);
+  return changed;
+}
+
+}  // namespace
+
+// In the order in which the rooms depend on each other; destroyed from the bottom up.
+struct Service::State {
+  explicit State(config::GatewayConfig start_config) : config(std::move(start_config)), runtime(worker_count(config)) {}
+
+  config::GatewayConfig config;
+  const Clock& clock = system_clock();
+  std::unique_ptr<audit::Log> log;
+  std::unique_ptr<EventRecorder> events;
+  std::unique_ptr<fleet::AuthorizedKeysFile> authorized_keys;
+  std::unique_ptr<fleet::Fleet> fleet;
+  std::unique_ptr<calls::Funnel> funnel;
+  std::vector<std::string> certificate_names;
+  std::shared_ptr<rest::Api> api;
+  net::http::Handler surface;
+  net::Runtime runtime;
+  std::unique_ptr<net::ssh::Server> ssh_server;
+  std::unique_ptr<net::http::Server> https_server;
+  std::unique_ptr<net::http::Server> http_server;
+  std::atomic<bool> ready = false;
+  bool stopped = false;
+
+  Result<void> open_log();
+  void make_fleet();
+  Result<void> listen();
+  Result<void> listen_ssh();
+  Result<void> listen_https();
+  Result<void> listen_http();
+  net::http::Handler handler();
+  void close_http();
+  void wait_for_workers();
+};
+
+Result<void> Service::State::open_log() {
+  if (config.audit_log_path.empty()) {
+    log::warning("audit_log_path is not set: calls of tier write and admin are refused");
+    events = std::make_unique<EventRecorder>(nullptr, clock);
+    return {};
+  }
+  crypto::PrivateKey key = TRY(crypto::PrivateKey::load(config.host_key_path));
+  audit::LogOptions options;
+  options.path = config.audit_log_path;
+  options.origin = log_origin(config);
+  log = TRY(audit::Log::open(std::move(options), std::move(key)));
+  const audit::RecoveryReport& recovery = log->recovery();
+  if (recovery.repaired_bytes > 0) {
+    log::warning("the end of the audit log was torn by a crash and is repaired",
+                 {{"bytes", recovery.repaired_bytes}, {"moved_to", recovery.torn_path}});
+  }
+  events = std::make_unique<EventRecorder>(log.get(), clock);
+  return {};
+}
+
+void Service::State::make_fleet() {
+  fleet::Fleet::Options options;
+  options.keepalive = config.keepalive;
+  options.default_call_time = config.call_timeout;
+  fleet::Fleet::Events fleet_events;
+  fleet_events.online = [this](const std::string& agent, const net::ssh::Peer& peer) {
+    events->agent_online(agent, peer);
+  };
+  fleet_events.offline = [this](const std::string& agent, const std::string& reason) {
+    events->agent_offline(agent, reason);
+  };
+  fleet = fleet::Fleet::create(clock, options, std::move(fleet_events));
+}
+
+Result<void> Service::State::listen_ssh() {
+  net::ssh::ServerOptions options;
+  options.listen_address = config.listen_addr;
+  options.host_key_path = config.host_key_path;
+  options.authenticate = [this](const std::string& user, const crypto::PublicKey& key, const std::string& address) {
+    return authorized_keys->authorize(user, key, address);
+  };
+  options.accept = [this](std::shared_ptr<net::ssh::LineChannel> channel) { fleet->add(std::move(channel)); };
+  options.refused = [this](const std::string& address, const std::string& user, const std::string& reason) {
+    events->tunnel_refused(address, user, reason);
+  };
+  ssh_server = TRY_CONTEXT("listen_addr", net::ssh::Server::listen(runtime, std::move(options)));
+  log::info("listening for agents", {{"address", config.listen_addr}, {"port", ssh_server->port()}});
+  return {};
+}
+
+Result<void> Service::State::listen_https() {
+  if (config.http_addr.empty()) return {};
+  net::http::ServerOptions options;
+  options.listen_address = config.http_addr;
+  options.tls_certificate_path = config.tls_cert_path;
+  options.tls_key_path = config.tls_key_path;
+  if (options.tls_certificate_path.empty()) {
+    auto files =
+        TRY_CONTEXT("certificate", net::http::ensure_self_signed_certificate(config.state_dir + "/tls", {}, clock));
+    options.tls_certificate_path = files.certificate_path;
+    options.tls_key_path = files.key_path;
+  }
+  certificate_names = TRY(net::http::certificate_names(options.tls_certificate_path));
+  https_server = TRY_CONTEXT("http_addr", net::http::Server::listen(runtime, options, handler()));
+  log::info(
+      "listening for HTTPS",
+      {{"address", config.http_addr}, {"port", https_server->port()}, {"certificate", options.tls_certificate_path}});
+  return {};
+}
+
+Result<void> Service::State::listen_http() {
+  if (config.plaintext_http_addr.empty()) return {};
+  net::http::ServerOptions options;
+  options.listen_address = config.plaintext_http_addr;
+  options.loopback_only = true;
+  http_server = TRY_CONTEXT("plaintext_http_addr", net::http::Server::listen(runtime, options, handler()));
+  log::info("listening for HTTP on loopback", {{"address", config.plaintext_http_addr}, {"port", http_server->port()}});
+  return {};
+}
+
+// The surface needs the certificate's names, and the listeners need a handler before that: until the surface is there,
+// nobody is served.
+net::http::Handler Service::State::handler() {
+  return [this](std::shared_ptr<net::http::Request> request, std::shared_ptr<net::http::Responder> responder) {
+    surface(std::move(request), std::move(responder));
+  };
+}
+
+Result<void> Service::State::listen() {
+  authorized_keys = std::make_unique<fleet::AuthorizedKeysFile>(config.authorized_keys_path, clock);
+  TRY_CONTEXT("authorized_keys_path", authorized_keys->check());
+  TRY(listen_https());
+  TRY(listen_http());
+  TRY(listen_ssh());
+  auto policy = policy::make_policy(config, clock);
+  funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
+  auto settings =
+      TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy, certificate_names));
+  rest::Dependencies dependencies{
+      .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock, .log = log.get()};
+  if (log != nullptr) {
+    dependencies.read_audit = [path = config.audit_log_path](const audit::Query& query) {
+      return audit::read_entries(path, query);
+    };
+  }
+  dependencies.is_ready = [this] { return ready.load(); };
+  api = rest::Api::create(std::move(dependencies), std::move(settings));
+  surface = api->handler();
+  return {};
+}
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Service::~Service() {
+  if (state_ != nullptr) stop(std::chrono::milliseconds(0));
+}
+
+Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
+  for (const std::string& key : config.without_effect)
+    log::warning("a setting has no effect yet", {{"key", key}});
+  auto state = std::make_unique<State>(std::move(config));
+  TRY(state->open_log());
+  state->make_fleet();
+  TRY(state->listen());
+  // The listeners hold what arrived until now; nothing runs before everything is there.
+  state->runtime.start();
+  state->events->gateway_started(fmt::format("version {}, {} workers", HIVE_VERSION, state->runtime.size()));
+  state->ready = true;
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+Result<void> Service::reload() {
+  auto apply = [this]() -> Result<std::string> {
+    config::GatewayConfig next = TRY(config::load_gateway_config(state_->config.source_path));
+    auto policy = policy::make_policy(next, state_->clock);
+    auto settings = TRY(
+        rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy, state_->certificate_names));
+    if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
+    TRY_CONTEXT("authorized_keys_path", state_->authorized_keys->check());
+    // From here on nothing can fail.
+    state_->funnel->set_policy(policy);
+    state_->api->apply(std::move(settings));
+    log::set_level(next.log_level);
+    std::string restart = join(changed_settings_that_need_a_restart(state_->config, next), ", ");
+    if (!restart.empty()) log::warning("these settings changed and need a restart", {{"keys", restart}});
+    return restart;
+  };
+  Result<std::string> restart = apply();
+  if (!restart) {
+    state_->events->configuration_reloaded(false, restart.error().message);
+    return std::unexpected(restart.error());
+  }
+  state_->events->configuration_reloaded(true, restart->empty() ? "" : "needs a restart: " + *restart);
+  log::info("the configuration is reloaded", {{"file", state_->config.source_path}});
+  return {};
+}
+
+void Service::stop(std::chrono::milliseconds patience) {
+  State& state = *state_;
+  if (std::exchange(state.stopped, true)) return;
+  log::info("stopping", {{"calls_in_flight", state.funnel->in_flight()}});
+  state.ready = false;
+  state.ssh_server->stop_accepting();
+  auto drained = std::make_shared<std::promise<void>>();
+  std::future<void> all_ended = drained->get_future();
+  state.funnel->drain([drained] { drained->set_value(); });
+  if (all_ended.wait_for(patience) != std::future_status::ready) {
+    log::warning("withdrawing the calls that still run", {{"calls_in_flight", state.funnel->in_flight()}});
+    state.funnel->cancel_all("the gateway stops");
+    // A tunnel answers a cancellation, or gives up on it, within 5 s.
+    if (all_ended.wait_for(std::chrono::seconds(8)) != std::future_status::ready) {
+      log::error("some calls did not end", {{"calls_in_flight", state.funnel->in_flight()}});
+    }
+  }
+  state.close_http();
+  state.fleet->close("the gateway stops");
+  state.api->flush();
+  state.events->gateway_stopped({});
+  if (state.log != nullptr) {
+    if (auto flushed = state.log->flush(); !flushed) {
+      log::error("the end of the audit log is not on disk", {{"reason", flushed.error().message}});
+    }
+  }
+  state.wait_for_workers();
+  state.https_server.reset();
+  state.http_server.reset();
+  state.ssh_server.reset();
+  state.runtime.stop();
+  log::info("stopped");
+}
+
+// The last answers are still being written when the last call has ended.
+void Service::State::close_http() {
+  constexpr std::chrono::milliseconds pause{5};
+  auto deadline = clock.steady_now() + std::chrono::seconds(2);
+  for (net::http::Server* server : {https_server.get(), http_server.get()}) {
+    if (server == nullptr) continue;
+    server->drain();
+    while (server->open_connections() > 0 && clock.steady_now() < deadline)
+      std::this_thread::sleep_for(pause);
+  }
+}
+
+// Everything that was posted before this has run: farewells to agents are on their way.
+void Service::State::wait_for_workers() {
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < runtime.size(); ++i) {
+      std::promise<void> reached;
+      runtime.worker(i).post([&reached] { reached.set_value(); });
+      reached.get_future().wait();
+    }
+  }
+}
+
+}  // namespace hive::gateway

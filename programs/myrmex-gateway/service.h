@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "config/gateway_config.h"
+
+namespace hive::gateway {
+
+/// The running gateway: every room wired together. Made and driven from the main thread.
+class Service {
+ public:
+  /// Opens the log, the listeners and everything between them. On failure nothing is left running.
+  static Result<std::unique_ptr<Service>> start(config::GatewayConfig config);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Reads the configuration again and puts it in force all or nothing. Settings that need a restart are named in the
+  /// log.
+  Result<void> reload();
+
+  /// Takes no new calls, waits at most `patience` for running ones, withdraws the rest, records the end and closes.
+  void stop(std::chrono::milliseconds patience);
+
+ private:
+  struct State;
+  explicit Service(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hive::gateway
