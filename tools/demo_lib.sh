@@ -141,7 +141,7 @@ audit() {
   for outcome in success failure denied; do
     count=$(jq -r --arg outcome "$outcome" '.by_outcome[$outcome] // 0' <<<"$report" 2>/dev/null)
     [ "$count" = "${expected_outcomes[$outcome]}" ]
-    check "$outcome: ${count:-unknown} recorded, ${expected_outcomes[$outcome]} made"
+    check "$outcome ${count:-unknown} of ${expected_outcomes[$outcome]}"
   done
 }
 

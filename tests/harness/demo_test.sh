@@ -67,6 +67,7 @@ interrupt() {
   job=$!
   for ((tries = 0; tries < 600; tries++)); do
     ! grep -qF -- "$4" "$work/output" || break
+    kill -s 0 "$job" 2>/dev/null || break
     sleep 0.05
   done
   grep -qF -- "$4" "$work/output" || problem "it never came to '$4'"
