@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "crypto/ssh_key.h"
@@ -152,6 +153,7 @@ Result<void> Service::State::listen_https() {
   options.tls_certificate_path = config.tls_cert_path;
   options.tls_key_path = config.tls_key_path;
   if (options.tls_certificate_path.empty()) {
+    TRY_CONTEXT("state_dir", make_private_folder(config.state_dir + "/tls"));
     auto files =
         TRY_CONTEXT("certificate", net::http::ensure_self_signed_certificate(config.state_dir + "/tls", {}, clock));
     options.tls_certificate_path = files.certificate_path;

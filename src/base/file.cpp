@@ -73,4 +73,18 @@ Result<void> write_file_atomically(const std::string& path, std::string_view con
   return {};
 }
 
+Result<void> make_private_folder(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    std::string prefix = path.substr(0, end);
+    if (!prefix.empty() && ::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST) {
+      return std::unexpected(system_error(errno, prefix));
+    }
+    if (end == std::string::npos) break;
+  }
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, path));
+  if (!S_ISDIR(status.st_mode)) return fail(ErrorCode::invalid_argument, "{}: not a folder", path);
+  return {};
+}
+
 }  // namespace hive

@@ -22,4 +22,7 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes, FileSec
 /// old file is untouched.
 Result<void> write_file_atomically(const std::string& path, std::string_view content, unsigned mode);
 
+/// Makes a folder that only its owner can enter, and the folders above it; one that exists stays as it is.
+Result<void> make_private_folder(const std::string& path);
+
 }  // namespace hive

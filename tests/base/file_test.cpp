@@ -59,5 +59,15 @@ TEST_F(FileTest, NamesAFileThatIsNotThere) {
   EXPECT_NE(read_file(path("none"), 100).error().message.find(path("none")), std::string::npos);
 }
 
+TEST_F(FileTest, MakesPrivateFoldersAndTheFoldersAboveThem) {
+  ASSERT_TRUE(make_private_folder(path("a/b/c")).has_value());
+  struct stat status{};
+  ASSERT_EQ(::stat(path("a/b/c").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+  EXPECT_TRUE(make_private_folder(path("a/b")).has_value());
+  ASSERT_TRUE(write_file_atomically(path("file"), "", 0600).has_value());
+  EXPECT_FALSE(make_private_folder(path("file")).has_value());
+}
+
 }  // namespace
 }  // namespace hive
