@@ -113,7 +113,7 @@ write_env() {
   {
     echo "export MYRMEX_URL=https://127.0.0.1:$3"
     echo "export MYRMEX_TOKEN=$(<"$dir/gateway/tokens/admin")"
-    echo "export MYRMEX_CACERT=$(sh_quote "$dir/gateway/state/tls/certificate.pem")"
+    echo "export MYRMEX_CACERT=$(sh_quote "$dir/gateway/state/tls/tls_cert.pem")"
     echo "export MYRMEX_HTTP_URL=http://127.0.0.1:$4"
     echo "export MYRMEX_SSH_ADDR=127.0.0.1:$2"
     echo "export MYRMEX_AUDIT_LOG=$(sh_quote "$dir/gateway/audit.log")"
