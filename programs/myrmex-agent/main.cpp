@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/resident_code.h"
 #include "agent/tunnel.h"
 #include "base/log.h"
 #include "config/agent_check.h"
@@ -20,6 +21,9 @@ namespace {
 
 constexpr int bad_usage = 2;
 constexpr int bad_configuration = 1;
+
+// After this long the first connection stands, or the gateway is away and the wait will be longer.
+constexpr std::chrono::milliseconds start_phase = std::chrono::seconds(5);
 
 constexpr std::string_view help_text =
     R"(myrmex-agent: lets a gateway operate this machine, as far as its allowlist goes
@@ -93,28 +97,6 @@ int check(const std::string& path, bool json) {
   return report.exit_code();
 }
 
-void log_state(const hive::agent::TunnelStatus& status) {
-  using hive::agent::TunnelState;
-  namespace log = hive::log;
-  std::string gateway = status.gateway.to_string();
-  switch (status.state) {
-    case TunnelState::connecting:
-      log::debug("connecting", {{"gateway", gateway}});
-      return;
-    case TunnelState::connected:
-      log::info("connected", {{"gateway", gateway}});
-      return;
-    case TunnelState::waiting:
-      log::warning(
-          "not connected",
-          {{"gateway", gateway}, {"reason", status.last_error.message}, {"retry_in_ms", status.retry_in.count()}});
-      return;
-    case TunnelState::stopped:
-      log::info("tunnel stopped");
-      return;
-  }
-}
-
 // The signals that main waits for; blocked everywhere else. Commands get an empty mask of their own.
 sigset_t handled_signals() {
   sigset_t signals;
@@ -161,14 +143,18 @@ int run(const std::string& config_path) {
       runtime, worker, *config,
       {.on_connected =
            [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) { (*agent)->serve(std::move(channel)); },
-       .on_state = log_state});
+       .on_state = {}});
   if (!tunnel) {
     fmt::print(stderr, "{}: {}\n", config_path, tunnel.error().message);
     return bad_configuration;
   }
   (*agent)->on_useful_exchange([&] { (*tunnel)->useful_exchange(); });
   hive::log::info("agent starts", {{"agent_id", config->agent_id}, {"version", HIVE_VERSION}});
-  worker.post([&] { (*tunnel)->start(); });
+  hive::net::Timer trim;
+  worker.post([&] {
+    (*tunnel)->start();
+    trim = worker.schedule(start_phase, [] { hive::agent::release_start_code(); });
+  });
   runtime.start();
 
   wait_for_end(signals);
@@ -182,6 +168,7 @@ int run(const std::string& config_path) {
   });
   stopped.get_future().wait();
   runtime.stop();
+  trim.cancel();
   tunnel->reset();
   agent->reset();
   return 0;
