@@ -126,10 +126,7 @@ launch() {
   launch_answer=$(CHAOS_STATE_DIR=$STATE setsid sh "$SELF" __keep "$ID" </dev/null 2>/dev/null &)
   case $launch_answer in
     ok) echo "$ID: $(get what), detached; reverts by itself, or now with: chaos.sh stop $ID" ;;
-    'refused '*)
-      rm -rf "$REC"
-      die "$EX_PRECONDITION" "${launch_answer#refused }"
-      ;;
+    'refused '*) die "$EX_PRECONDITION" "${launch_answer#refused }" ;;
     *)
       # The keeper is gone without a word; its watcher, or this call, reverts.
       open_record "$ID" && [ "$STATE_NOW" != ended ] && undo && finish "the keeper died at the start; reverted"
@@ -216,7 +213,8 @@ keep() {
   keep_watcher=$(setsid sh "$SELF" __watch "$ID" </dev/null 2>/dev/null &)
   [ "$keep_watcher" = ready ] || refuse 'the watcher could not be started. Nothing changed'
   now
-  put end $((NOW + $(get secs) * 100)) || refuse "the record $REC cannot be written: is the disk full? Nothing changed"
+  KEEP_END=$((NOW + $(get secs) * 100))
+  put end "$KEEP_END" || refuse "the record $REC cannot be written: is the disk full? Nothing changed"
   WORKERS=
   case $ID in
     cpu-*) inflict_cpu ;;
@@ -226,11 +224,10 @@ keep() {
   put state active
   echo ok
   exec >/dev/null
-  keep_end=$(get end)
   keep_how='ran its time'
   while :; do
     now
-    [ "$NOW" -lt "$keep_end" ] || break
+    [ "$NOW" -lt "$KEEP_END" ] || break
     if [ -n "$KEEP_STOP" ] || [ -e "$REC/stop" ]; then
       keep_how='stopped early'
       break
@@ -241,7 +238,7 @@ keep() {
       break
     fi
     # A wait ends at a signal; a sleep in the foreground would not.
-    sleep_slice $((keep_end - NOW)) 3>&- &
+    sleep_slice $((KEEP_END - NOW)) 3>&- &
     keep_sleep=$!
     wait "$keep_sleep"
     kill "$keep_sleep" 2>/dev/null
@@ -286,14 +283,17 @@ watch() {
   put_self watcher || exit 1
   echo ready
   exec >/dev/null
-  while :; do
+  now
+  # Five minutes longer than the fault: what could not be undone by then is left to the next call.
+  watch_limit=$((NOW + ($(get secs) + 300) * 100))
+  while [ "$NOW" -lt "$watch_limit" ]; do
     watch_state=$(get state)
-    [ "$watch_state" = ended ] || [ ! -d "$REC" ] && exit 0
-    now
+    if [ "$watch_state" = ended ] || [ ! -d "$REC" ]; then
+      exit 0
+    fi
     watch_end=$(get end)
     if [ "$watch_state" = stuck ]; then
       end_record 'reverted at last by the watcher' && exit 0
-      [ "$NOW" -lt $((watch_end + 30000)) ] || exit 1
     elif ! runs keeper; then
       end_record 'its keeper was killed; reverted by the watcher' && exit 0
     elif [ -n "$watch_end" ] && [ "$NOW" -ge $((watch_end + 200)) ]; then
@@ -307,7 +307,9 @@ watch() {
     watch_sleep=$!
     wait "$watch_sleep"
     kill "$watch_sleep" 2>/dev/null
+    now
   done
+  exit 1
 }
 
 # stop_record: ends the current record now and says how it went; false if it could not.

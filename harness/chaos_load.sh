@@ -3,13 +3,12 @@
 # keeper killed without warning leaves no load, and both offer themselves first to the kernel's out-of-memory killer.
 
 inflict_cpu() {
-  cpu_end=$(get end)
   cpu_left=$(get amount)
   while [ "$cpu_left" -gt 0 ]; do
     # 'exec' rather than a redirection of the call: a shell keeps what it redirects, here the caller's pipe.
     (
       exec </dev/null >/dev/null 2>&1
-      burn "$cpu_end"
+      burn "$KEEP_END"
     ) &
     add_worker $! || refuse 'a worker could not be started: too many processes?'
     cpu_left=$((cpu_left - 1))
