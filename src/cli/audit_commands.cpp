@@ -34,22 +34,29 @@ allowed_signers. Stock OpenSSH checks them:
       -s checkpoint.txt.sig < checkpoint.txt
 ORIGIN is the first line of checkpoint.txt. Without --out the note goes to standard output.)";
 
-CLI::Option* add_log_option(CLI::App& command, std::string& value) {
-  return command.add_option("--log", value, "the audit log (MYRMEX_AUDIT_LOG)")
+void add_log_option(CLI::App& command, std::string& value) {
+  command.add_option("--log", value, "the audit log (MYRMEX_AUDIT_LOG)")
       ->envname("MYRMEX_AUDIT_LOG")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
 }
 
-CLI::Option* add_host_key_option(CLI::App& command, std::string& value) {
-  return command.add_option("--host-key", value, "the gateway's host key, better the public one (MYRMEX_HOST_KEY)")
+void add_host_key_option(CLI::App& command, std::string& value) {
+  command.add_option("--host-key", value, "the gateway's host key, better the public one (MYRMEX_HOST_KEY)")
       ->envname("MYRMEX_HOST_KEY")
       ->type_name("FILE");
 }
 
+// CLI11's own message would not tell of the variables that do as well.
+void need_log(const std::string& value) {
+  if (value.empty()) throw CLI::RequiredError("--log FILE (or MYRMEX_AUDIT_LOG)");
+}
+void need_host_key(const std::string& value) {
+  if (value.empty()) throw CLI::RequiredError("--host-key FILE (or MYRMEX_HOST_KEY)");
+}
+
 void add_verify_options(CLI::App& command, AuditVerifyOptions& options) {
   add_log_option(command, options.log);
-  add_host_key_option(command, options.host_key)->required();
+  add_host_key_option(command, options.host_key);
   command.add_option("--origin", options.origin, "the name that the log must have in its checkpoints")
       ->type_name("NAME");
   command
@@ -81,14 +88,22 @@ void add_verifying(CLI::App& app, const Shared& options, int& exit_code, const O
   CLI::App* verify = app.add_subcommand("verify", "verify a whole log");
   add_verify_options(*verify, options->verify);
   verify->footer(verify_footer);
-  verify->callback([options, &exit_code, &format] { exit_code = run_audit_verify(options->verify, format); });
+  verify->callback([options, &exit_code, &format] {
+    need_log(options->verify.log);
+    need_host_key(options->verify.host_key);
+    exit_code = run_audit_verify(options->verify, format);
+  });
 
   CLI::App* watch = app.add_subcommand("watch", "verify what is new, again and again; ends at the first failure");
   add_verify_options(*watch, options->watch);
   watch->add_option("--interval", options->watch.interval_seconds, "seconds between two looks (30)")
       ->check(CLI::Range(0.01, 86400.0))
       ->type_name("SECONDS");
-  watch->callback([options, &exit_code, &format] { exit_code = run_audit_watch(options->watch, format); });
+  watch->callback([options, &exit_code, &format] {
+    need_log(options->watch.log);
+    need_host_key(options->watch.host_key);
+    exit_code = run_audit_watch(options->watch, format);
+  });
 }
 
 void add_reading(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
@@ -110,8 +125,10 @@ void add_reading(CLI::App& app, const Shared& options, int& exit_code, const Out
   list->add_option("--until", query.until, "only up to this time")->type_name("TIME");
   list->add_option("--before", query.before_seq, "only entries with a smaller number")->type_name("SEQ");
   list->add_option("--limit", query.limit, "how many (50)")->check(CLI::Range(1, 1000))->type_name("N");
-  list->callback(
-      [options, &exit_code, &format] { exit_code = run_audit_list(options->list_log, options->query, format); });
+  list->callback([options, &exit_code, &format] {
+    need_log(options->list_log);
+    exit_code = run_audit_list(options->list_log, options->query, format);
+  });
 
   CLI::App* export_entries = app.add_subcommand("export", "write all entries as JSON or CSV");
   add_log_option(*export_entries, options->export_entries.log);
@@ -124,7 +141,10 @@ void add_reading(CLI::App& app, const Shared& options, int& exit_code, const Out
       ->check(CLI::IsMember({"json", "csv"}))
       ->type_name("FORMAT");
   export_entries->add_option("--out", options->export_entries.out, "where to (standard output)")->type_name("FILE");
-  export_entries->callback([options, &exit_code] { exit_code = run_audit_export(options->export_entries); });
+  export_entries->callback([options, &exit_code] {
+    need_log(options->export_entries.log);
+    exit_code = run_audit_export(options->export_entries);
+  });
 }
 
 void add_proving(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
@@ -132,26 +152,38 @@ void add_proving(CLI::App& app, const Shared& options, int& exit_code, const Out
   prove->add_option("seq", options->prove.seq, "the entry's number")->required()->type_name("SEQ");
   add_log_option(*prove, options->prove.log);
   prove->add_option("--out", options->prove.out, "where to (standard output)")->type_name("FILE");
-  prove->callback([options, &exit_code] { exit_code = run_audit_prove(options->prove); });
+  prove->callback([options, &exit_code] {
+    need_log(options->prove.log);
+    exit_code = run_audit_prove(options->prove);
+  });
 
   CLI::App* check = app.add_subcommand("check", "check such a proof, without the log");
   check->add_option("proof", options->check.proof, "the proof; \"-\" reads standard input")
       ->required()
       ->type_name("FILE");
-  add_host_key_option(*check, options->check.host_key)->required();
+  add_host_key_option(*check, options->check.host_key);
   check->add_option("--origin", options->check.origin, "the name that the log must have")->type_name("NAME");
-  check->callback([options, &exit_code, &format] { exit_code = run_audit_check(options->check, format); });
+  check->callback([options, &exit_code, &format] {
+    need_host_key(options->check.host_key);
+    exit_code = run_audit_check(options->check, format);
+  });
 
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "write a checkpoint for ssh-keygen and other tools");
   add_log_option(*checkpoint, options->checkpoint.log);
   checkpoint->add_option("--out", options->checkpoint.out, "a folder for the files")->type_name("DIR");
   add_host_key_option(*checkpoint, options->checkpoint.host_key);
   checkpoint->footer(checkpoint_footer);
-  checkpoint->callback([options, &exit_code] { exit_code = run_audit_checkpoint(options->checkpoint); });
+  checkpoint->callback([options, &exit_code] {
+    need_log(options->checkpoint.log);
+    exit_code = run_audit_checkpoint(options->checkpoint);
+  });
 
   CLI::App* pubkey = app.add_subcommand("pubkey", "print the public key that signs the log");
-  add_host_key_option(*pubkey, options->pubkey_host_key)->required();
-  pubkey->callback([options, &exit_code] { exit_code = run_audit_pubkey(options->pubkey_host_key); });
+  add_host_key_option(*pubkey, options->pubkey_host_key);
+  pubkey->callback([options, &exit_code] {
+    need_host_key(options->pubkey_host_key);
+    exit_code = run_audit_pubkey(options->pubkey_host_key);
+  });
 }
 
 }  // namespace

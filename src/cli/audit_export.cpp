@@ -129,7 +129,8 @@ Result<std::uint64_t> export_log(const AuditExportOptions& options, ExportTarget
   std::vector<std::string> waiting;
   std::uint64_t line_number = 0;
   while (auto line = TRY(reader.next())) {
-    auto kind = TRY_CONTEXT(fmt::format("{}: line {}", options.log, ++line_number), chain.add(*line));
+    ++line_number;
+    auto kind = TRY_CONTEXT(fmt::format("{}: line {}", options.log, line_number), chain.add(*line));
     if (kind == audit::Chain::Line::entry) {
       waiting.emplace_back(*line);
       continue;
