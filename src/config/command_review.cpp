@@ -137,7 +137,8 @@ void review_pattern(const AllowedCommand& command, CommandReview& review) {
         samples.push_back(std::move(sample));
       }
     }
-    review.lists_all = outline->finite_count && !samples.empty() && samples.size() <= max_listed;
+    // Only if every sample was believed, and none of them stands twice.
+    review.lists_all = !samples.empty() && samples.size() <= max_listed && outline->finite_count == samples.size();
     for (Finding& finding : review_anchors(*outline)) {
       review.findings.push_back(std::move(finding));
     }

@@ -46,6 +46,8 @@ std::size_t longest(const Language& language) {
 // All pairs while they are few, so that a small language stays complete; otherwise each sample of both sides once.
 Language concatenated(const Language& left, const Language& right) {
   Language result{.count = times(left.count, right.count), .samples = {}};
+  // A class without characters has no text, and neither has what it is part of.
+  if (left.samples.empty() || right.samples.empty()) return result;
   std::size_t pairs = times(left.samples.size(), right.samples.size());
   if (left.is_complete() && right.is_complete() && pairs <= max_finite) {
     for (const std::string& a : left.samples) {
@@ -177,7 +179,8 @@ class Sketch {
     Language result;
     while (!failed_ && !ended() && peek() != '|' && peek() != ')') {
       Language part = atom(depth);
-      if (!failed_) part = quantified(part);
+      if (failed_) return {};
+      part = quantified(part);
       result = concatenated(result, part);
       if (result.samples.empty() || longest(result) > max_sample_bytes) return fail();
     }
