@@ -10,6 +10,7 @@
 
 #include "base/strings.h"
 #include "net/ssh/keys.h"
+#include "net/ssh/peer_packet.h"
 
 namespace hive::net::ssh {
 
@@ -205,7 +206,14 @@ Handshake::Progress Handshake::go_on() {
           fmt::format("{}{}: {}", last_denial_.empty() ? "" : last_denial_ + "; then ", stage(), session_.error_text());
       return Progress::failed;
     }
-    if (finished_) return Progress::finished;
+    if (finished_) {
+      const auto packet = peer_max_packet(channel_);
+      if (!packet || *packet >= min_peer_packet) return Progress::finished;
+      failure_ =
+          fmt::format("the peer announces packets of {} bytes, at least {} are needed", *packet, min_peer_packet);
+      session_.reset("refused");
+      return Progress::failed;
+    }
     if (callbacks_->packets.in_packets > max_handshake_packets || callbacks_->bytes.in_bytes > max_handshake_bytes) {
       failure_ = fmt::format("more than {} packets or {} bytes before the channel was open", max_handshake_packets,
                              max_handshake_bytes);

@@ -26,8 +26,10 @@ using testing::Not;
 
 #ifdef HIVE_GO_AGENT
 constexpr std::string_view go_agent = HIVE_GO_AGENT;
+constexpr std::string_view hostile_agent = HIVE_HOSTILE_AGENT;
 #else
 constexpr std::string_view go_agent;
+constexpr std::string_view hostile_agent;
 #endif
 
 class ForeignClientTest : public SshFixture {
@@ -57,9 +59,8 @@ class ForeignClientTest : public SshFixture {
     command.insert(command.end(), after.begin(), after.end());
     return command;
   }
-  std::vector<std::string> go(const std::string& mode) {
-    return {std::string(go_agent), mode, "127.0.0.1:" + std::to_string(server->port()), "agent-1",
-            folder.path("agent")};
+  std::vector<std::string> go(const std::string& mode, std::string_view program = go_agent) {
+    return {std::string(program), mode, "127.0.0.1:" + std::to_string(server->port()), "agent-1", folder.path("agent")};
   }
   std::shared_ptr<RecordingHandler> handle(LineChannel& channel) {
     auto handler = std::make_shared<RecordingHandler>();
@@ -229,6 +230,14 @@ TEST_F(ForeignClientTest, APeerKilledInTheMiddleIsNoticedAndOthersGoOn) {
     EXPECT_EQ(handler->closed.size(), 0U) << "told twice";
   }
   EXPECT_TRUE(connect_pair().server);
+}
+
+TEST_F(ForeignClientTest, APeerThatAnnouncesTinyPacketsIsRefused) {
+  NEED(hostile_agent, "golang-golang-x-crypto-dev");
+  start_server();
+  Process agent(go("echo", hostile_agent));
+  EXPECT_THAT(refusals->take().reason, HasSubstr("announces packets of 10 bytes"));
+  EXPECT_EQ(accepted->size(), 0U);
 }
 
 TEST_F(ForeignClientTest, SshAuditFindsNothingToFail) {
