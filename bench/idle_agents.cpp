@@ -56,13 +56,15 @@ class IdleAgent final : public net::ssh::LineChannel::Handler {
   }
 
   void on_closed(const Error& reason) override {
-    std::fprintf(stderr, "idle_agents: a tunnel closed: %s\n", reason.message.c_str());
+    // One line is enough when the gateway goes away and takes them all along.
+    if (!told_.exchange(true)) std::fprintf(stderr, "idle_agents: a tunnel closed: %s\n", reason.message.c_str());
     --open_;
   }
 
  private:
   std::shared_ptr<net::ssh::LineChannel> channel_;
   std::atomic<int>& open_;
+  static inline std::atomic<bool> told_ = false;
 };
 
 int make_keys(const std::string& folder, int count) {
