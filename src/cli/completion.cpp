@@ -182,9 +182,19 @@ Candidates complete_words(const CLI::App& app, std::span<const std::string> word
   Position position = locate(app, before);
   std::vector<KnownOption> options = options_at(position);
   Candidates candidates;
-  auto open = before.empty() ? options.end() : std::ranges::find(options, before.back(), &KnownOption::name);
-  if (open != options.end() && open->takes_value) {
+  auto named = [&options](std::string_view name) {
+    auto found = std::ranges::find(options, name, &KnownOption::name);
+    return found != options.end() && found->takes_value ? &*found : nullptr;
+  };
+  size_t equals = current.starts_with("--") ? current.find('=') : std::string::npos;
+  const KnownOption* open = before.empty() ? nullptr : named(before.back());
+  const KnownOption* attached = equals == std::string::npos ? nullptr : named(current.substr(0, equals));
+  if (open != nullptr) {
     candidates = values_of(*open, ask);
+  } else if (attached != nullptr) {
+    candidates = values_of(*attached, ask);
+    for (Candidate& candidate : candidates.words)
+      candidate.word.insert(0, current, 0, equals + 1);
   } else if (current.starts_with('-')) {
     for (const KnownOption& option : options)
       candidates.words.push_back({option.name, option.description});

@@ -51,6 +51,7 @@ TEST_F(CompletionTest, OffersOptionsOfTheCommandAndOfAll) {
 
 TEST_F(CompletionTest, OffersValuesOfOptions) {
   EXPECT_EQ(complete({"status", "-o", "j"}), "json\tfor programs\n");
+  EXPECT_EQ(complete({"status", "--output=j"}), "--output=json\tfor programs\n");
   EXPECT_EQ(complete({"--cacert", ""}), ":files\n");
   EXPECT_EQ(complete({"tools", "--agent", ""}), "edge-1\tagent\nweb\tagent\n");
   EXPECT_THAT(complete({"call", "--agent", "web", "--tool", "get"}), HasSubstr("get_metrics\t"));
