@@ -102,7 +102,13 @@ export class Hive {
       fs.writeFileSync(file, JSON.stringify(typeof profile === 'function' ? profile(hive) : profile));
       first.push('--agent-profile', file);
     }
-    await hive.up(...first);
+    try {
+      await hive.up(...first);
+    } catch (error) {
+      // A start that failed has stopped its processes itself; nobody will call stop() for it.
+      fs.rmSync(base, { recursive: true, force: true });
+      throw error;
+    }
     return hive;
   }
 
