@@ -7,7 +7,7 @@
 namespace hive::config {
 
 namespace {
-constexpr std::size_t max_pattern_bytes = 16 * 1024;
+constexpr std::size_t max_pattern_bytes = 16384;
 }
 
 Pattern::Pattern(std::unique_ptr<re2::RE2> compiled) : compiled_(std::move(compiled)) {}

@@ -96,8 +96,8 @@ Language repeated(const Language& part, int min, int max) {
 
 Ascii range(char first, char last) {
   Ascii set;
-  for (int c = first; c <= last; ++c) {
-    set.set(static_cast<std::size_t>(c));
+  for (auto c = static_cast<unsigned char>(first); c <= static_cast<unsigned char>(last); ++c) {
+    set.set(c);
   }
   return set;
 }

@@ -13,7 +13,7 @@ namespace hive::config {
 
 namespace {
 
-constexpr std::size_t max_secret_bytes = 64 * 1024;
+constexpr std::size_t max_secret_bytes = 65536;
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
