@@ -27,7 +27,8 @@ namespace hive::net::http {
 namespace {
 
 constexpr size_t max_pem_bytes = size_t{1} << 20;
-constexpr auto validity = std::chrono::days(825);
+// With the leeway below, still under the 825 days that some clients accept at most.
+constexpr auto validity = std::chrono::days(824);
 constexpr auto renewal_margin = std::chrono::days(30);
 constexpr auto clock_leeway = std::chrono::hours(1);
 

@@ -14,7 +14,7 @@ struct CertificateFiles {
   std::string key_path;
 };
 
-/// Makes a self-signed certificate in `folder` (ECDSA P-256, 825 days) and keeps it: the files there are used again
+/// Makes a self-signed certificate in `folder` (ECDSA P-256, 824 days) and keeps it: the files there are used again
 /// while they belong together, are valid for another 30 days, and name exactly what is wanted; otherwise both are made
 /// anew. It names localhost, 127.0.0.1, ::1, the machine's host name and `names` (DNS names or addresses). Clients
 /// trust it by the certificate file itself (curl --cacert). The key's mode is 0600. Errors name the file or the name.

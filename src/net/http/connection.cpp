@@ -243,13 +243,15 @@ void Connection::dispatch() {
 }
 
 void Connection::refuse(Refusal refusal) {
-  log::debug("request refused", {{"peer", addresses_.peer}, {"code", refusal.code}, {"detail", refusal.detail}});
+  std::string id = server_->next_refusal_id();
+  log::debug("request refused",
+             {{"peer", addresses_.peer}, {"id", id}, {"code", refusal.code}, {"detail", refusal.detail}});
   release_body_account();
   shard_.release_parser(std::move(parser_));
   keep_alive_ = false;
   is_http_1_0_ = is_head_request_ = false;
   exchange_open_ = true;
-  respond(++number_, problem_response(refusal));
+  respond(++number_, problem_response(refusal, id));
 }
 
 void Connection::respond(std::uint64_t number, Response response) {

@@ -13,7 +13,8 @@ Exchange::Exchange(std::weak_ptr<Connection> connection, Worker& worker, std::ui
 
 Exchange::~Exchange() {
   Progress progress = progress_.load(std::memory_order_relaxed);
-  if (progress == Progress::finished) return;
+  // Without the connection there is nobody to answer, and perhaps no worker any more.
+  if (progress == Progress::finished || connection_.expired()) return;
   worker_.dispatch([connection = std::move(connection_), number = number_, progress] {
     std::shared_ptr<Connection> alive = connection.lock();
     if (!alive) return;
@@ -32,6 +33,7 @@ void Exchange::respond(Response response) {
     log::error("a second answer to a request was dropped");
     return;
   }
+  if (connection_.expired()) return;
   if (worker_.runs_here()) {
     if (auto alive = connection_.lock()) alive->respond(number_, std::move(response));
     return;
@@ -45,6 +47,10 @@ std::shared_ptr<Stream> Exchange::respond_stream(Response head) {
   Progress expected = Progress::waiting;
   if (!progress_.compare_exchange_strong(expected, Progress::streaming)) {
     log::error("a second answer to a request was dropped");
+    mark_gone();
+    return shared_from_this();
+  }
+  if (connection_.expired()) {
     mark_gone();
     return shared_from_this();
   }
@@ -65,8 +71,8 @@ void Exchange::on_disconnect(Task task) {
 }
 
 bool Exchange::send(std::string_view piece) {
-  if (piece.empty()) return !gone_;
-  if (gone_ || progress_ != Progress::streaming) return false;
+  if (gone_ || connection_.expired() || progress_ != Progress::streaming) return false;
+  if (piece.empty()) return true;
   std::size_t queued = posted_.fetch_add(piece.size()) + unsent_.load(std::memory_order_relaxed);
   if (queued + piece.size() > max_queue_bytes_) {
     mark_gone();
@@ -84,7 +90,7 @@ bool Exchange::send(std::string_view piece) {
 
 void Exchange::end() {
   Progress expected = Progress::streaming;
-  if (!progress_.compare_exchange_strong(expected, Progress::finished)) return;
+  if (!progress_.compare_exchange_strong(expected, Progress::finished) || connection_.expired()) return;
   worker_.dispatch([connection = connection_, number = number_] {
     if (auto alive = connection.lock()) alive->end_stream(number);
   });

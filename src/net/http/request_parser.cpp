@@ -7,6 +7,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "base/strings.h"
+#include "net/http/ascii.h"
 #include "net/http/head_scanner.h"
 #include "net/http/target.h"
 
@@ -21,18 +22,10 @@ constexpr std::size_t max_leading_empty_lines = 2;  // RFC 9112 section 2.2 asks
 constexpr std::size_t max_body_reservation = 65536;
 constexpr std::size_t max_chunk_extension_bytes = 256;
 
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-/// Whether the comma-separated list `value` contains `lower_token`.
-bool list_contains(std::string_view value, std::string_view lower_token) {
+/// Whether the comma-separated list `value` contains `token`.
+bool list_contains(std::string_view value, std::string_view token) {
   return std::ranges::any_of(split(value, ','),
-                             [&](std::string_view item) { return to_lower(trim(item)) == lower_token; });
+                             [&](std::string_view item) { return equal_ignoring_case(trim(item), token); });
 }
 
 bool has_bare_line_feed(std::string_view text) {
@@ -254,13 +247,13 @@ class RequestParser::Reader {
         has_content_length_ = true;
         break;
       case field::transfer_encoding:
-        if (to_lower(value) != "chunked") {
+        if (!equal_ignoring_case(value, "chunked")) {
           return refuse(501, "unsupported_transfer_encoding", "the only Transfer-Encoding accepted is \"chunked\"");
         }
         has_transfer_encoding_ = true;
         break;
       case field::expect:
-        if (to_lower(value) != "100-continue") {
+        if (!equal_ignoring_case(value, "100-continue")) {
           return refuse(417, "unsupported_expectation", "the only expectation accepted is \"100-continue\"");
         }
         expects_continue_ = true;

@@ -6,6 +6,7 @@
 
 #include <boost/beast/http/status.hpp>
 
+#include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::net::http {
@@ -16,13 +17,6 @@ void append_number(std::string& out, std::size_t number, int base = 10) {
   char digits[24];
   auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
   out.append(digits, end);
-}
-
-bool equal_ignoring_case(std::string_view left, std::string_view right) {
-  return std::ranges::equal(left, right, [](char a, char b) {
-    auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    return lower(a) == lower(b);
-  });
 }
 
 void append_field(std::string& out, std::string_view name, std::string_view value) {
@@ -104,7 +98,7 @@ void append_chunk(std::string& out, std::string_view piece) {
   out += "\r\n";
 }
 
-Response problem_response(const Refusal& refusal) {
+Response problem_response(const Refusal& refusal, std::string_view request_id) {
   Response response;
   response.status = refusal.status;
   response.content_type = "application/problem+json";
@@ -116,6 +110,10 @@ Response problem_response(const Refusal& refusal) {
   json::append_string(response.body, refusal.code);
   response.body += R"(,"detail":)";
   json::append_string(response.body, refusal.detail);
+  if (!request_id.empty()) {
+    response.body += R"(,"request_id":)";
+    json::append_string(response.body, request_id);
+  }
   response.body += "}\n";
   return response;
 }

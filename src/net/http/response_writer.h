@@ -33,7 +33,7 @@ void append_chunk(std::string& out, std::string_view piece);
 /// The standard phrase of a status, or "Status".
 [[nodiscard]] std::string_view reason_phrase(unsigned status);
 
-/// A refusal as application/problem+json (RFC 9457).
-Response problem_response(const Refusal& refusal);
+/// A refusal as application/problem+json (RFC 9457); without an id where nothing of a request is known.
+Response problem_response(const Refusal& refusal, std::string_view request_id = {});
 
 }  // namespace hive::net::http

@@ -4,7 +4,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <random>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "net/http/connection_limits.h"
 #include "net/http/request_parser.h"
@@ -35,6 +39,11 @@ struct ServerState {
     tls = std::move(context);
   }
 
+  /// For requests that never reach the handler: unique in this process, and in the debug log beside the reason.
+  std::string next_refusal_id() {
+    return refusal_id_prefix + std::to_string(next_refusal.fetch_add(1, std::memory_order_relaxed));
+  }
+
   const ServerOptions options;
   const Handler handler;
   const ParserLimits parser_limits;
@@ -44,6 +53,8 @@ struct ServerState {
   std::atomic<std::size_t> buffered_body_bytes = 0;
 
  private:
+  const std::string refusal_id_prefix = fmt::format("h-{:08x}-", std::random_device()());
+  std::atomic<std::uint64_t> next_refusal = 1;
   mutable std::mutex tls_mutex;
   std::shared_ptr<SSL_CTX> tls;  // guarded by tls_mutex
 };

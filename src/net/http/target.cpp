@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "net/http/ascii.h"
 
 namespace hive::net::http {
 
@@ -25,11 +26,8 @@ bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
-bool starts_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
-  if (text.size() < lower_prefix.size()) return false;
-  return std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char expected, char c) {
-    return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == expected;
-  });
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  return equal_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
 Result<std::string> decode_path(std::string_view raw) {

@@ -23,6 +23,7 @@ class HostileInputTest : public ServerTest {
       EXPECT_EQ(header_of(response, "Content-Type"), "application/problem+json") << response;
       EXPECT_EQ(header_of(response, "Connection"), "close") << response;
       EXPECT_NE(body_of(response).find("\"detail\":\""), std::string_view::npos) << response;
+      EXPECT_NE(body_of(response).find("\"request_id\":\"h-"), std::string_view::npos) << response;
     }
     return status_of(response);
   }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::rest {
@@ -32,15 +33,6 @@ int quality_of(std::string_view parameters) {
     return std::min(thousandths, 1000);
   }
   return 1000;
-}
-
-bool is_type(std::string_view range, std::string_view type) {
-  if (range.size() != type.size()) return false;
-  for (std::size_t i = 0; i < type.size(); ++i) {
-    char c = range[i] >= 'A' && range[i] <= 'Z' ? static_cast<char>(range[i] - 'A' + 'a') : range[i];
-    if (c != type[i]) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -85,8 +77,8 @@ bool prefers_event_stream(std::string_view accept) {
     std::size_t semicolon = range.find(';');
     std::string_view type = trim(range.substr(0, semicolon));
     int quality = semicolon == std::string_view::npos ? 1000 : quality_of(range.substr(semicolon + 1));
-    if (is_type(type, "text/event-stream")) stream = quality;
-    if (is_type(type, "application/json")) document = quality;
+    if (net::http::equal_ignoring_case(type, "text/event-stream")) stream = quality;
+    if (net::http::equal_ignoring_case(type, "application/json")) document = quality;
   }
   return stream > document;
 }

@@ -3,18 +3,12 @@
 
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/route.h"
+#include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::rest {
 
 namespace {
-
-std::string lower(std::string_view method) {
-  std::string text(method);
-  for (char& c : text)
-    c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 std::string roles_text(const Route& route) {
   std::string text;
@@ -27,7 +21,7 @@ std::string roles_text(const Route& route) {
 }
 
 void append_operation(std::string& out, const Route& route) {
-  json::append_string(out, lower(route.method));
+  json::append_string(out, net::http::to_lower(route.method));
   out += R"(:{"summary":)";
   json::append_string(out, route.summary);
   out += R"(,"security":)";

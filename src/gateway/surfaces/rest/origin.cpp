@@ -2,19 +2,13 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "net/http/ascii.h"
 
 namespace hive::rest {
 
-namespace {
+using net::http::to_lower;
 
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
+namespace {
 
 bool is_port(std::string_view text) {
   return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });

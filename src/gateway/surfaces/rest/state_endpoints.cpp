@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "gateway/surfaces/rest/endpoints.h"
+#include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::rest {
@@ -84,13 +85,7 @@ void append_gateway(ObjectWriter& object, const Context& context) {
   object.raw("audit", audit + "}");
 }
 
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
+using net::http::to_lower;
 
 /// What GET /api/fleet is asked for.
 struct FleetQuery {
