@@ -202,7 +202,7 @@ void Session::on_writable() {
 }
 
 void Session::on_closed(const Error& reason) {
-  log::info("channel closed", {{"gateway", channel_->peer().address}, {"reason", reason.message}});
+  log::debug("channel closed", {{"gateway", channel_->peer().address}, {"reason", reason.message}});
   std::shared_ptr<Session> alive = shared_from_this();
   cancel_all();
   calls_.clear();

@@ -46,6 +46,8 @@ Process::Process(std::shared_ptr<ProcessHost> host, Command command, OutputCallb
       capture_(command_.max_output_bytes) {}
 
 Process::~Process() {
+  // Started by the pool, but on_spawned never had its turn: the loop has stopped. Nobody else is at it any more.
+  if (pid_ < 0 && spawned_) pid_ = spawned_->pid;
   abandon();
 }
 
@@ -104,7 +106,7 @@ void Process::on_spawned() {
   host_->started(pid_);
   if (stage_ == Stage::ended) {
     // The result said already that it could not be started in time, or the runner is gone.
-    abandon();
+    kill_now();
     return;
   }
   boost::system::error_code error;
@@ -112,7 +114,7 @@ void Process::on_spawned() {
   if (error) {
     result_.ending = Ending::not_started;
     result_.problem = "watch the process: " + error.message();
-    abandon();
+    kill_now();
     finish();
     return;
   }
@@ -400,9 +402,12 @@ void Process::abandon() {
   poll_.cancel();
   progress_.cancel();
   close_output();
-  if (!spawned_ || exited_) return;
+  // While the pool is still starting it there is nothing to kill; on_spawned will find that it has ended.
+  if (pid_ >= 0 && !exited_) kill_now();
+}
+
+void Process::kill_now() {
   int pidfd = exit_.is_open() ? exit_.native_handle() : spawned_->pidfd.get();
-  pid_ = spawned_->pid;
   signal_all(SIGKILL);
   // Bounded, because a process that waits in the kernel does not go; then it is left to init.
   pollfd ready{.fd = pidfd, .events = POLLIN, .revents = 0};

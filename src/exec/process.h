@@ -86,6 +86,8 @@ class Process final : public RunningCommand, public std::enable_shared_from_this
   void signal_all(int signal);
   void kill_leftover(const ProcessInfo& process);
   [[nodiscard]] bool killed_are_gone() const;
+  // SIGKILL to everything, and a bounded wait for the command's own end. Blocks: only where nothing better is possible.
+  void kill_now();
   void finish();
 
   std::shared_ptr<ProcessHost> host_;

@@ -86,7 +86,7 @@ using DoneCallback = std::move_only_function<void(CommandResult result)>;
 class Runner {
  public:
   static Result<std::unique_ptr<Runner>> create(net::Runtime& runtime, net::Worker& worker, RunnerOptions options = {});
-  /// Kills what still runs; callbacks are not called any more.
+  /// Kills what still runs, and what is just being started as soon as it has started; no callback is called any more.
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
