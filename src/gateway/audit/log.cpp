@@ -60,12 +60,13 @@ class FileLog final : public Log {
     {
       std::lock_guard lock(mutex_);
       TRY(check_room(body.size()));
-      if (on_durable) TRY(check_worth_a_try());
+      bool is_intent = record.kind == RecordKind::intent;
+      if (is_intent && on_durable) TRY(check_worth_a_try());
       bool crowded =
           queue_.entries() >= options_.max_queued_entries / 2 || queue_.bytes() >= options_.max_queued_bytes / 2;
       bool urgent = on_durable || (crowded && !failure_);
       if (queue_.empty()) first_queued_ = std::chrono::steady_clock::now();
-      queue_.push(body, std::move(on_durable));
+      queue_.push(body, is_intent, std::move(on_durable));
       ++queued_total_;
       urgent_ |= urgent;
       notify = asleep_ && (urgent || first_queued_ + options_.max_delay < sleeps_until_);
@@ -111,7 +112,7 @@ class FileLog final : public Log {
     record.detail = std::move(detail);
     std::string body;
     append_entry_body(body, record, options_.clock->wall_now(), options_.max_arguments_bytes);
-    queue_.push(body, nullptr);
+    queue_.push(body, false, nullptr);
     ++queued_total_;
   }
 
@@ -129,13 +130,17 @@ class FileLog final : public Log {
 
   // While writing fails, a queue of many megabytes would be hashed and written in vain for each caller. Needs the lock.
   Result<void> check_worth_a_try() const {
-    if (!failure_ || std::chrono::steady_clock::now() >= last_attempt_ + options_.retry_interval / 10) return {};
+    if (!failure_ || std::chrono::steady_clock::now() >= earliest_retry()) return {};
     return std::unexpected(*failure_);
   }
 
+  // However many callers ask. Needs the lock.
+  Time earliest_retry() const { return last_attempt_ + options_.retry_interval / 10; }
+
   // When the writer has something to do if nothing new comes. Needs the lock.
   Time next_deadline() const {
-    if (failure_) return last_attempt_ + options_.retry_interval;
+    if (failure_) return urgent_ ? earliest_retry() : last_attempt_ + options_.retry_interval;
+    if (urgent_) return Time::min();
     Time deadline = last_checkpoint_ + options_.idle_checkpoint;
     if (last_ssh_signature_ < last_checkpoint_) {
       deadline = std::min(deadline, last_checkpoint_ + options_.ssh_signature_interval);
@@ -147,7 +152,7 @@ class FileLog final : public Log {
   void run() {
     std::unique_lock lock(mutex_);
     while (true) {
-      while (!stopping_ && !urgent_ && std::chrono::steady_clock::now() < next_deadline()) {
+      while (!stopping_ && std::chrono::steady_clock::now() < next_deadline()) {
         asleep_ = true;
         sleeps_until_ = next_deadline();
         wake_.wait_until(lock, sleeps_until_);
@@ -213,19 +218,20 @@ class FileLog final : public Log {
     return settled;
   }
 
-  // Entries that somebody waits for are given up; the others go back in front of what came meanwhile.
+  // Everybody who waits is told; intents are withdrawn, the rest goes back in front of what came meanwhile.
   std::uint64_t give_up_batch(std::unique_lock<std::mutex>& lock, const Error& error) {
-    std::vector<OnDurable> dropped = writing_.drop_waiters();
-    note_failure(error, dropped.size());
+    std::vector<OnDurable> waiting = writing_.give_up_waiting();
+    std::uint64_t withdrawn = writing_entries_ - writing_.entries();
+    note_failure(error, withdrawn);
     writing_.append(std::move(queue_));
     queue_ = std::exchange(writing_, WriterQueue());
     writing_entries_ = 0;
     writing_bytes_ = 0;
     lock.unlock();
-    for (OnDurable& on_durable : dropped)
+    for (OnDurable& on_durable : waiting)
       on_durable(std::unexpected(error));
     lock.lock();
-    return dropped.size();
+    return withdrawn;
   }
 
   // Needs the lock.
@@ -234,23 +240,23 @@ class FileLog final : public Log {
     log::info("the audit log can be written again");
     if (queue_.empty()) first_queued_ = std::chrono::steady_clock::now();
     queue_event("log_write_resumed", "write_failed",
-                fmt::format("writing failed {} times: {}; {} entries were given up and their callers told, {} found no "
+                fmt::format("writing failed {} times: {}; {} calls were not begun because of it, {} entries found no "
                             "room in the queue",
-                            failed_writes_ - failures_before_, failure_->message, given_up_, refused_since_failure_));
+                            failed_writes_ - failures_before_, failure_->message, withdrawn_, refused_since_failure_));
     failure_.reset();
   }
 
   // Needs the lock.
-  void note_failure(const Error& error, std::uint64_t dropped) {
+  void note_failure(const Error& error, std::uint64_t withdrawn) {
     if (failure_ != error) log::error("the audit log cannot be written", {{"reason", error.message}});
     if (!failure_) {
       failures_before_ = failed_writes_;
-      given_up_ = 0;
+      withdrawn_ = 0;
       refused_since_failure_ = 0;
     }
     failure_ = error;
     ++failed_writes_;
-    given_up_ += dropped;
+    withdrawn_ += withdrawn;
   }
 
   const LogOptions options_;
@@ -272,7 +278,7 @@ class FileLog final : public Log {
   std::uint64_t written_total_ = 0;  // also those given up
   std::uint64_t failed_writes_ = 0;
   std::uint64_t failures_before_ = 0;
-  std::uint64_t given_up_ = 0;
+  std::uint64_t withdrawn_ = 0;
   std::uint64_t refused_since_failure_ = 0;
   std::optional<Error> failure_;
   bool urgent_ = false;

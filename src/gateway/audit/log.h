@@ -55,10 +55,11 @@ class Log {
   /// Queues a record. `on_durable` (may be empty: nobody waits) is called from the writer's thread with the entry's
   /// sequence number once it and its checkpoint are on disk, or with the error for which it is not. It must not block,
   /// and must not call flush().
-  /// Returns resource_exhausted when the queue is full, and for an entry with `on_durable` the reason of the last
-  /// failure when a write has failed a moment ago; then nothing was queued. When a write fails, an entry with
-  /// `on_durable` is given up and its caller told. An entry that nobody waits for stays queued and is written when
-  /// writing works again; what found no room meanwhile is counted in an entry with the action "log_write_resumed".
+  /// Returns resource_exhausted when the queue is full, and for an intent with `on_durable` the reason of the last
+  /// failure when a write has failed a moment ago; then nothing was queued.
+  /// When a write fails, everybody who waits is told the reason. An intent is withdrawn then, because what it announces
+  /// must not happen. Every other entry tells what has happened: it stays queued and is written when writing works
+  /// again. What found no room meanwhile is counted in an entry with the action "log_write_resumed".
   virtual Result<void> append(Record record,
                               std::move_only_function<void(Result<std::uint64_t>)> on_durable = nullptr) = 0;
 

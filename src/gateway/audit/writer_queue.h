@@ -21,12 +21,13 @@ class WriterQueue {
  public:
   struct Item {
     std::uint32_t body_bytes = 0;
+    bool is_intent = false;
     OnDurable on_durable;
   };
 
-  void push(std::string_view body, OnDurable on_durable) {
+  void push(std::string_view body, bool is_intent, OnDurable on_durable) {
     bodies_ += body;
-    items_.push_back({static_cast<std::uint32_t>(body.size()), std::move(on_durable)});
+    items_.push_back({static_cast<std::uint32_t>(body.size()), is_intent, std::move(on_durable)});
   }
 
   [[nodiscard]] bool empty() const { return items_.empty(); }
@@ -35,22 +36,21 @@ class WriterQueue {
   [[nodiscard]] std::vector<Item>& items() { return items_; }
   [[nodiscard]] std::string_view bodies() const { return bodies_; }
 
-  /// Gives up the entries that somebody waits for; returns their callbacks.
-  std::vector<OnDurable> drop_waiters() {
-    std::vector<OnDurable> dropped;
+  /// Takes the callbacks, because a write failed, and removes the intents among their entries: what they announce will
+  /// not happen now. Everything else has happened and stays.
+  std::vector<OnDurable> give_up_waiting() {
+    std::vector<OnDurable> callbacks;
     WriterQueue kept;
     size_t at = 0;
     for (Item& item : items_) {
       std::string_view body = std::string_view(bodies_).substr(at, item.body_bytes);
       at += item.body_bytes;
-      if (item.on_durable) {
-        dropped.push_back(std::move(item.on_durable));
-      } else {
-        kept.push(body, nullptr);
-      }
+      bool withdrawn = item.is_intent && item.on_durable;
+      if (item.on_durable) callbacks.push_back(std::move(item.on_durable));
+      if (!withdrawn) kept.push(body, item.is_intent, nullptr);
     }
     *this = std::move(kept);
-    return dropped;
+    return callbacks;
   }
 
   /// Puts all of `other` behind.

@@ -20,7 +20,9 @@
 namespace hive::audit {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace std::chrono_literals;
 
 class AuditLog : public LogTest {
@@ -353,8 +355,9 @@ TEST_F(FullDisk, WaitersAreToldNothingHalfWrittenStaysAndItRecoversAlone) {
   ASSERT_FALSE(health);
   EXPECT_THAT(health.error().message, HasSubstr(options_.path));
   EXPECT_EQ(log->size(), 1u);
-  // An entry that nobody waits for is kept, not lost.
+  // What has happened is kept, whether somebody waits or not.
   ASSERT_TRUE(log->append(record("kept")));
+  EXPECT_FALSE(append_and_wait(*log, outcome("told", protocol::Outcome::success)));
   EXPECT_FALSE(log->flush());
   expect_good(1);
 
@@ -366,11 +369,11 @@ TEST_F(FullDisk, WaitersAreToldNothingHalfWrittenStaysAndItRecoversAlone) {
   ASSERT_TRUE(log->flush());
   VerifyReport report = verify();
   EXPECT_TRUE(report.good());
-  EXPECT_EQ(report.entries, 3u);
+  EXPECT_EQ(report.entries, 4u);
   EXPECT_EQ(report.intents_without_outcome, 0u);
   ASSERT_EQ(report.recoveries.size(), 1u);
   EXPECT_EQ(report.recoveries[0].action, "log_write_resumed");
-  EXPECT_THAT(content(), HasSubstr("\"kept\""));
+  EXPECT_THAT(content(), AllOf(HasSubstr("\"kept\""), HasSubstr("\"told\""), Not(HasSubstr("\"lost\""))));
 }
 
 TEST_F(FullDisk, APileThatFindsNoRoomMeanwhileIsCountedInTheLog) {
@@ -391,7 +394,7 @@ TEST_F(FullDisk, APileThatFindsNoRoomMeanwhileIsCountedInTheLog) {
   ASSERT_TRUE(log->flush());
   VerifyReport report = verify();
   ASSERT_EQ(report.recoveries.size(), 1u);
-  EXPECT_THAT(report.recoveries[0].detail, HasSubstr(fmt::format("{} found no room", refused)));
+  EXPECT_THAT(report.recoveries[0].detail, HasSubstr(fmt::format("{} entries found no room", refused)));
 }
 
 TEST_F(FullDisk, EveryLengthOfAHalfWriteIsTakenBack) {
@@ -401,7 +404,7 @@ TEST_F(FullDisk, EveryLengthOfAHalfWriteIsTakenBack) {
   for (size_t room = 0; room < 300; room += 7) {
     limit_to(room);
     std::uint64_t good = log->size();
-    EXPECT_FALSE(append_and_wait(*log, record("half")));
+    EXPECT_FALSE(append_and_wait(*log, intent("half")));
     expect_good(good);
     unlimit();
     ASSERT_TRUE(append_when_possible(*log));
