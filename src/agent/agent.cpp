@@ -92,6 +92,8 @@ Agent::Agent(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Agent::~Agent() {
   state_->stop_timer.cancel();
+  for (const auto& [pointer, session] : state_->sessions)
+    session->let_go();
   state_->sessions.clear();
   // Kills what still runs, while the services of the tools are there.
   state_->runner.reset();

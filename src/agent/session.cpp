@@ -214,4 +214,10 @@ void Session::close(std::string_view reason) {
   channel_->close(reason);
 }
 
+void Session::let_go() {
+  calls_.clear();
+  waiting_.clear();
+  channel_.reset();
+}
+
 }  // namespace hive::agent

@@ -39,6 +39,8 @@ class Session final : public net::ssh::LineChannel::Handler, public std::enable_
   /// Ends what runs; results follow.
   void cancel_all();
   void close(std::string_view reason);
+  /// For the end of the agent, after the runtime has stopped: gives up the channel, which may still hold this session.
+  void let_go();
   /// Whether every answer has been handed to the channel.
   [[nodiscard]] bool is_idle() const { return calls_.empty() && waiting_.empty(); }
 

@@ -1,7 +1,7 @@
 #include "agent/resident_code.h"
 
 #include <fstream>
-#include <regex>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ long resident_file_kilobytes() {
 }
 
 TEST(ResidentCode, IsLetGoAndComesBackWhenItIsUsed) {
-  EXPECT_TRUE(std::regex_match("abc", std::regex("[a-c]+")));
+  EXPECT_EQ((std::ostringstream() << 42).str(), "42");
   long before = resident_file_kilobytes();
   release_start_code();
   long after = resident_file_kilobytes();
   EXPECT_GT(before, 0);
   EXPECT_LT(after, before);
-  EXPECT_TRUE(std::regex_match("abc", std::regex("[a-c]+")));
+  EXPECT_EQ((std::ostringstream() << 42).str(), "42");
 }
 
 }  // namespace
