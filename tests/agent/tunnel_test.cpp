@@ -117,6 +117,8 @@ class TunnelTest : public testing::Test {
   }
   ~TunnelTest() override {
     if (tunnel_) on_worker([this] { tunnel_->stop(); });
+    // What stop() has posted runs before this does.
+    on_worker([] {});
     runtime_.stop();
   }
 
@@ -312,9 +314,9 @@ TEST_F(TunnelTest, LearnsARealGatewaysKeyAndRefusesAnother) {
   EXPECT_EQ(gateway_side->peer().user, "agent-1");
 
   // The gateway comes back with another key.
+  server->reset();
   on_worker([&] { gateway_side->close("restart"); });
   write_key("host");
-  server->reset();
   options.listen_address = fmt::format("127.0.0.1:{}", port);
   server = net::ssh::Server::listen(runtime_, options);
   ASSERT_TRUE(server) << server.error().message;

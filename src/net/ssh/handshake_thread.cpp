@@ -21,6 +21,10 @@ namespace hive::net::ssh {
 
 namespace {
 
+/// What epoll calls the descriptors that are no connections.
+constexpr std::uint64_t wake_id = 0;
+constexpr std::uint64_t listener_id = 1;
+constexpr std::uint64_t first_connection_id = 2;
 /// New connections in one turn of the loop; the handshakes in progress have their turn in between.
 constexpr int accepts_per_turn = 16;
 /// Refusals that are logged one by one in a window of time; a flood must not fill the disk.
@@ -39,6 +43,7 @@ HandshakeThread::HandshakeThread(Runtime& runtime, UniqueFd listener, std::share
     : runtime_(runtime),
       options_(std::move(options)),
       listener_(std::move(listener)),
+      next_id_(first_connection_id),
       sources_(options_->max_unauthenticated_per_source) {}
 
 Result<std::unique_ptr<HandshakeThread>> HandshakeThread::start(Runtime& runtime, UniqueFd listener,
@@ -66,7 +71,7 @@ Result<void> HandshakeThread::prepare(const crypto::PrivateKey& host_key) {
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_ || !wake_) return std::unexpected(system_error(errno, "SSH listener"));
-  epoll_event event{.events = EPOLLIN, .data = {.ptr = &wake_}};
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = wake_id}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
     return std::unexpected(system_error(errno, "SSH listener"));
   }
@@ -93,17 +98,15 @@ void HandshakeThread::run() {
     if (stopping_.load()) break;
     bool can_accept = false;
     for (int i = 0; i < std::max(count, 0); ++i) {
-      void* what = events[static_cast<size_t>(i)].data.ptr;
-      if (what == &wake_) continue;
-      if (what == &listener_) {
-        can_accept = true;
-      } else {
-        go_on(*static_cast<Entry*>(what));
-      }
+      const std::uint64_t id = events[static_cast<size_t>(i)].data.u64;
+      if (id == listener_id) can_accept = true;
+      const auto found = by_id_.find(id);
+      if (found != by_id_.end()) go_on(*found->second);
     }
     if (can_accept) accept_some();
     expire();
   }
+  by_id_.clear();
   entries_.clear();
   listener_.reset();
 }
@@ -120,7 +123,7 @@ int HandshakeThread::wait_milliseconds() const {
 void HandshakeThread::update_listening() {
   const bool wanted = entries_.size() < options_->max_unauthenticated && system_clock().steady_now() >= accept_again_;
   if (wanted == listening_) return;
-  epoll_event event{.events = EPOLLIN, .data = {.ptr = &listener_}};
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = listener_id}};
   if (::epoll_ctl(epoll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), &event) == 0) {
     listening_ = wanted;
   } else {
@@ -164,11 +167,14 @@ void HandshakeThread::begin(UniqueFd connection, Peer peer, std::string source) 
     tell_refused(copy, handshake.error().message);
     return;
   }
-  entries_.push_back(Entry{
-      std::move(*handshake), std::move(source), system_clock().steady_now() + options_->handshake_timeout, false, {}});
-  Entry& entry = entries_.back();
+  Entry& entry = entries_.emplace_back();
+  entry.id = next_id_++;
+  entry.handshake = std::move(*handshake);
+  entry.source = std::move(source);
+  entry.deadline = system_clock().steady_now() + options_->handshake_timeout;
   entry.self = std::prev(entries_.end());
-  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.ptr = &entry}};
+  by_id_.emplace(entry.id, &entry);
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = entry.id}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entry.handshake->fd(), &event) != 0) {
     tell_refused(copy, system_error(errno, "watch the connection").message);
     remove(entry);
@@ -184,7 +190,6 @@ void HandshakeThread::go_on(Entry& entry) {
       hand_over(entry);
       return;
     case Handshake::Progress::failed:
-      // libssh or we have closed the descriptor, and with it its place in the epoll set is gone.
       tell_refused(entry.handshake->peer(), entry.handshake->failure());
       remove(entry);
       return;
@@ -193,7 +198,7 @@ void HandshakeThread::go_on(Entry& entry) {
   }
   const bool write = entry.handshake->wants_to_write();
   if (write == entry.waits_to_write) return;
-  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.ptr = &entry}};
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = entry.id}};
   if (write) event.events |= EPOLLOUT;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, entry.handshake->fd(), &event) == 0) entry.waits_to_write = write;
 }
@@ -228,6 +233,7 @@ void HandshakeThread::expire() {
 
 void HandshakeThread::remove(Entry& entry) {
   sources_.leave(entry.source);
+  by_id_.erase(entry.id);
   entries_.erase(entry.self);
 }
 

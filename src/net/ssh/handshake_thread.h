@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -41,6 +43,7 @@ class HandshakeThread {
     void operator()(ssh_bind_struct* bind) const;
   };
   struct Entry {
+    std::uint64_t id = 0;
     std::unique_ptr<Handshake> handshake;
     std::string source;
     SteadyTime deadline;
@@ -71,6 +74,10 @@ class HandshakeThread {
   std::unique_ptr<ssh_bind_struct, BindDeleter> bind_;
   std::atomic<bool> stopping_ = false;
   Entries entries_;  // in the order of their deadlines
+  // What epoll knows is a number, not a pointer: its registration outlives the descriptor for as long as a child of a
+  // fork in progress holds a copy, and then tells of connections that are gone.
+  std::unordered_map<std::uint64_t, Entry*> by_id_;
+  std::uint64_t next_id_;
   SourceLimiter sources_;
   bool listening_ = false;
   SteadyTime accept_again_;

@@ -3,8 +3,8 @@
 namespace hive::net::ssh {
 
 namespace {
-/// A buffer of this size may stay with an idle channel; thousands of larger ones would be felt.
-constexpr size_t kept_bytes = size_t{16} << 10;
+/// A buffer of this size may stay with an idle channel; with thousands of channels larger ones would be felt.
+constexpr size_t kept_bytes = size_t{1} << 10;
 }  // namespace
 
 void LineBuffer::append(std::string_view bytes) {

@@ -186,6 +186,8 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
       if (size <= 0) break;
       incoming_.append(std::string_view(chunk, static_cast<size_t>(size)));
     }
+    // An end that came with the last packets of the handshake came before our callbacks.
+    if (ssh_channel_is_eof(channel_) != 0 || ssh_channel_is_closed(channel_) != 0) peer_ended_ = true;
     after_libssh();
   }
 
@@ -238,7 +240,8 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     if (state_ != State::closing) return;
     while (flush() && session_.is_alive()) {
     }
-    if (session_.is_alive()) (void)ssh_channel_close(channel_);
+    // No channel close: the disconnect message that follows says it all, and a peer that got both would often act on
+    // the first, which has no reason in it.
     end(std::move(reason_));
   }
 
