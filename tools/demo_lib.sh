@@ -3,6 +3,7 @@
 # shellcheck disable=SC2154 # DIR, port, NGINX, CURL, tool: set by demo.sh
 
 # Tells a folder that the demo has made, and holds the port of its nginx.
+# shellcheck disable=SC2034 # read by demo.sh
 readonly demo_marker=.hive-demo
 
 if [ -t 1 ] && [ -z "${NO_COLOR-}" ] && [ "${TERM-dumb}" != dumb ]; then
@@ -181,7 +182,7 @@ choose_free_port() {
 
 # write_demo_files: the harness as it would be installed, and what makes it know this nginx.
 write_demo_files() {
-  local source=$HIVE_ROOT/harness pattern=${DIR//./\\\\.} file
+  local source=$HIVE_ROOT/harness pattern=${DIR//./\\\\.}
   mkdir -p "$DIR"/{harness,services,variants,nginx,chaos}
   cp -- "$source"/*.sh "$DIR/harness/"
   chmod 700 "$DIR"/harness/{chaos,service,apply-config}.sh
@@ -202,7 +203,7 @@ write_demo_files() {
 processes_of_demo() {
   local path
   for path in /proc/[0-9]*; do
-    [ "${path#/proc/}" != $$ ] && [ "${path#/proc/}" != "$BASHPID" ] || continue
+    case ${path#/proc/} in "$$" | "$BASHPID") continue ;; esac
     if { tr '\0' '\n' <"$path/cmdline" && tr '\0' '\n' <"$path/environ"; } 2>/dev/null | grep -qF -e "$DIR/"; then
       printf '%s\n' "${path#/proc/}"
     fi

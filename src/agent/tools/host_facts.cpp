@@ -97,7 +97,10 @@ std::vector<std::string> process_names(const std::string& proc) {
     const dirent* entry = ::readdir(folder.get());
     if (entry == nullptr) break;
     if (!parse_int64(entry->d_name)) continue;
-    std::string text = read_text(proc + "/" + entry->d_name + "/comm", 256);
+    std::string folder_of_process = proc + "/" + entry->d_name;
+    // Threads of the kernel have no command line, and are no service.
+    if (read_text(folder_of_process + "/cmdline", 1).empty()) continue;
+    std::string text = read_text(folder_of_process + "/comm", 256);
     std::string name = utf8::replace_invalid(trim(text));
     if (!name.empty() && seen.insert(name).second) names.push_back(std::move(name));
   }

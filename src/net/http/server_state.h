@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -21,13 +20,10 @@ class Shard;
 
 /// What the connections of one server share. Thread-safe where it changes.
 struct ServerState {
-  ServerState(ServerOptions server_options, Handler request_handler)
-      : options(std::move(server_options)),
-        handler(std::move(request_handler)),
-        parser_limits{.max_header_bytes = options.max_header_bytes,
-                      .max_target_bytes = std::min<std::size_t>(8192, options.max_header_bytes),
-                      .max_body_bytes = options.max_body_bytes},
-        limits(std::make_shared<ConnectionLimits>(options.max_connections, options.max_connections_per_source)) {}
+  ServerState(ServerOptions server_options, Handler request_handler);
+  ~ServerState();
+  ServerState(const ServerState&) = delete;
+  ServerState& operator=(const ServerState&) = delete;
 
   /// Of new connections; null without TLS.
   std::shared_ptr<SSL_CTX> tls_context() const {
