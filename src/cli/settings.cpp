@@ -72,6 +72,86 @@ Candidate first_set(std::initializer_list<Candidate> candidates) {
   return {};
 }
 
+/// The profile in use, and how strongly it was asked for.
+struct ChosenProfile {
+  std::optional<Profile> profile;
+  std::string source;
+  bool wins_over_environment = false;
+  bool applies = false;  ///< its token and certificate may go to the chosen URL
+};
+
+Candidate variable(const Environment& environment, std::string_view name) {
+  return {environment(name).value_or(""), std::string(name)};
+}
+
+Result<ChosenProfile> choose_profile(const GlobalOptions& options, const Environment& environment) {
+  Candidate name = first_set({{options.profile, "--profile"}, variable(environment, "MYRMEX_PROFILE")});
+  bool must_exist = !name.value.empty();
+  if (!must_exist) name.value = "default";
+  ChosenProfile chosen;
+  chosen.profile =
+      TRY(load_profile(profile_file_path(environment), name.value, must_exist, environment("HOME").value_or("")));
+  chosen.source = "profile " + name.value;
+  chosen.wins_over_environment = name.source == "--profile";
+  return chosen;
+}
+
+/// Option, environment and profile in the order that counts.
+Candidate choose(const ChosenProfile& profile, Candidate option, Candidate variable, const std::string& in_profile) {
+  Candidate from_profile{in_profile, profile.source};
+  return profile.wins_over_environment ? first_set({std::move(option), std::move(from_profile), std::move(variable)})
+                                       : first_set({std::move(option), std::move(variable), std::move(from_profile)});
+}
+
+/// A token must not follow the user to a gateway that it was not given for.
+Result<bool> profile_applies(const ChosenProfile& chosen, const Connection& connection) {
+  if (!chosen.profile) return false;
+  if (chosen.profile->url.empty()) return connection.url_source == "default";
+  std::string url = TRY(normalised_url(chosen.profile->url, chosen.source));
+  return url == connection.url;
+}
+
+Result<Candidate> choose_token(const ChosenProfile& profile, const GlobalOptions& options,
+                               const Environment& environment) {
+  if (!options.token.empty() && !options.token_file.empty()) {
+    return fail(ErrorCode::invalid_argument, "--token and --token-file exclude each other");
+  }
+  if (!options.token.empty()) return Candidate{options.token, "--token"};
+  if (!options.token_file.empty()) {
+    std::string token = TRY(read_token_file(options.token_file));
+    return Candidate{std::move(token), "--token-file"};
+  }
+  Candidate from_environment = variable(environment, "MYRMEX_TOKEN");
+  bool environment_counts = !from_environment.value.empty() && !profile.wins_over_environment;
+  if (environment_counts || !profile.applies) return from_environment;
+  // The file is only opened when its token is the one to use.
+  std::string token = profile.profile->token;
+  if (!profile.profile->token_file.empty()) token = TRY(read_token_file(profile.profile->token_file));
+  return first_set({{std::move(token), profile.source}, std::move(from_environment)});
+}
+
+/// Refuses what would show the token to the network; warns of what weakens the connection.
+Result<void> check_secrecy(Connection& connection, const GlobalOptions& options) {
+  if (connection.token_source == "--token") {
+    connection.warnings.emplace_back(
+        "--token shows the token in the process list: use MYRMEX_TOKEN, --token-file or a profile");
+  }
+  bool travels_in_the_open = !connection.token.empty() && is_plaintext_to_elsewhere(connection.url);
+  if (travels_in_the_open && !options.insecure) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "{} is not encrypted and the token would travel in the open: use https:// (or --insecure, if you accept "
+        "that)",
+        escape_for_terminal(connection.url));
+  }
+  if (travels_in_the_open) {
+    connection.warnings.push_back("the token travels unencrypted to " + escape_for_terminal(connection.url));
+  } else if (options.insecure && connection.url.starts_with("https://")) {
+    connection.warnings.emplace_back("--insecure: the gateway's certificate is not checked");
+  }
+  return {};
+}
+
 }  // namespace
 
 Environment process_environment() {
@@ -89,70 +169,27 @@ std::string profile_file_path(const Environment& environment) {
 }
 
 Result<Connection> resolve_connection(const GlobalOptions& options, const Environment& environment) {
-  auto variable = [&environment](std::string_view name) {
-    return Candidate{environment(name).value_or(""), std::string(name)};
-  };
-  Candidate profile_name =
-      first_set({{options.profile, "--profile"}, variable("MYRMEX_PROFILE"), {"default", "the default"}});
-  bool profile_is_named = profile_name.source != "the default";
-  bool profile_is_asked_for = profile_name.source == "--profile";
-  std::optional<Profile> profile = TRY(load_profile(profile_file_path(environment), profile_name.value,
-                                                    profile_is_named, environment("HOME").value_or("")));
-  std::string profile_source = fmt::format("profile {}", profile_name.value);
+  ChosenProfile profile = TRY(choose_profile(options, environment));
+  Candidate url = choose(profile, {options.url, "--url"}, variable(environment, "MYRMEX_URL"),
+                         profile.profile ? profile.profile->url : "");
+  if (url.value.empty()) url = {std::string(default_url), "default"};
 
   Connection connection;
-  Candidate profile_url{profile ? profile->url : "", profile_source};
-  Candidate given_url = profile_is_asked_for ? first_set({{options.url, "--url"}, profile_url, variable("MYRMEX_URL")})
-                                             : first_set({{options.url, "--url"}, variable("MYRMEX_URL"), profile_url});
-  if (given_url.value.empty()) given_url = {std::string(default_url), "default"};
-  connection.url = TRY(normalised_url(given_url.value, given_url.source));
-  connection.url_source = given_url.source;
+  connection.url = TRY(normalised_url(url.value, url.source));
+  connection.url_source = url.source;
+  profile.applies = TRY(profile_applies(profile, connection));
 
-  // A token must not follow the user to a gateway that it was not given for.
-  bool profile_applies =
-      profile && (profile->url.empty() ? given_url.source == "default"
-                                       : TRY(normalised_url(profile->url, profile_source)) == connection.url);
-  if (!options.token.empty() && !options.token_file.empty()) {
-    return fail(ErrorCode::invalid_argument, "--token and --token-file exclude each other");
-  }
-  Candidate token;
-  if (!options.token_file.empty()) {
-    token = {TRY(read_token_file(options.token_file)), "--token-file"};
-  } else if (!options.token.empty()) {
-    token = {options.token, "--token"};
-    connection.warnings.emplace_back(
-        "--token shows the token in the process list: use MYRMEX_TOKEN, --token-file or a profile");
-  } else {
-    Candidate profile_token;
-    bool environment_wins = !profile_is_asked_for && environment("MYRMEX_TOKEN");
-    if (profile_applies && !environment_wins) {
-      profile_token = {profile->token_file.empty() ? profile->token : TRY(read_token_file(profile->token_file)),
-                       profile_source};
-    }
-    token = first_set({profile_token, variable("MYRMEX_TOKEN")});
-  }
+  Candidate token = TRY(choose_token(profile, options, environment));
   TRY(check_token(token.value, token.source));
   connection.token = token.value;
   connection.token_source = token.source;
 
-  Candidate profile_ca{profile_applies ? profile->ca_certificate_path : "", profile_source};
-  Candidate ca = profile_is_asked_for
-                     ? first_set({{options.ca_certificate_path, "--cacert"}, profile_ca, variable("MYRMEX_CACERT")})
-                     : first_set({{options.ca_certificate_path, "--cacert"}, variable("MYRMEX_CACERT"), profile_ca});
-  connection.ca_certificate_path = ca.value;
+  connection.ca_certificate_path =
+      choose(profile, {options.ca_certificate_path, "--cacert"}, variable(environment, "MYRMEX_CACERT"),
+             profile.applies ? profile.profile->ca_certificate_path : "")
+          .value;
   connection.verify_tls = !options.insecure;
-  if (!connection.token.empty() && is_plaintext_to_elsewhere(connection.url)) {
-    if (!options.insecure) {
-      return fail(ErrorCode::invalid_argument,
-                  "{} is not encrypted and the token would travel in the open: use https:// (or --insecure, if you "
-                  "accept that)",
-                  escape_for_terminal(connection.url));
-    }
-    connection.warnings.push_back(
-        fmt::format("the token travels unencrypted to {}", escape_for_terminal(connection.url)));
-  } else if (options.insecure && connection.url.starts_with("https://")) {
-    connection.warnings.emplace_back("--insecure: the gateway's certificate is not checked");
-  }
+  TRY(check_secrecy(connection, options));
   return connection;
 }
 
