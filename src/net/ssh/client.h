@@ -27,8 +27,10 @@ struct ClientOptions {
   size_t max_queued_bytes = size_t{16} << 20;
 };
 
-/// Dials, authenticates and opens the subsystem without blocking the worker. `done` runs on the worker, once.
-/// Destroying the returned handle before that abandons the attempt; `done` is then not called.
+/// Dials, authenticates and opens the subsystem without blocking the worker. Call it on the worker; `done` runs there,
+/// once, never from within the call. Destroying the returned handle before that abandons the attempt; `done` is then
+/// not called. Every error names the target and what went wrong: not_found for a host without address, timed_out,
+/// permission_denied for a host key, a key or a subsystem that was refused, unavailable for the rest.
 class ConnectAttempt {
  public:
   virtual ~ConnectAttempt() = default;

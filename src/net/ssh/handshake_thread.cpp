@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include <libssh/libssh.h>
@@ -51,7 +52,11 @@ Result<std::unique_ptr<HandshakeThread>> HandshakeThread::start(Runtime& runtime
                                                                 std::shared_ptr<const ServerOptions> options) {
   std::unique_ptr<HandshakeThread> thread(new HandshakeThread(runtime, std::move(listener), std::move(options)));
   TRY(thread->prepare(host_key));
-  thread->thread_ = std::thread([self = thread.get()] { self->run(); });
+  try {
+    thread->thread_ = std::thread([self = thread.get()] { self->run(); });
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::resource_exhausted, "SSH listener: cannot start its thread: {}", error.what());
+  }
   return thread;
 }
 

@@ -5,7 +5,8 @@
 namespace hive::net::ssh {
 
 namespace {
-constexpr size_t kept_bytes = size_t{16} << 10;
+/// As for incoming lines: more does not stay with an idle channel.
+constexpr size_t kept_bytes = size_t{4} << 10;
 }  // namespace
 
 bool OutputQueue::push_line(std::string_view line) {

@@ -19,11 +19,13 @@ struct ServerOptions {
   std::string host_key_path;   ///< OpenSSH private key file, Ed25519
   std::string subsystem = "mcp";
 
-  /// Decides about a key that proved possession. Called on the handshake thread; must be thread-safe and quick.
-  /// An error refuses; its message goes to the log, never to the peer.
+  /// Decides about a key. Asked when the peer wants to know whether a key would do, and again when it has proved that
+  /// it owns it; only the second counts, and both must be answered alike. Called on the handshake thread; must be
+  /// thread-safe and quick. An error refuses; its message goes to the log, never to the peer.
   std::function<Result<void>(const std::string& user, const crypto::PublicKey& key, const std::string& address)>
       authenticate;
-  /// Takes a finished channel, on the worker that owns it.
+  /// Takes a finished channel, on the worker that owns it. May still be called shortly after the server is gone, so
+  /// what it refers to must live as long as the runtime runs.
   std::function<void(std::shared_ptr<LineChannel>)> accept;
   /// Told of every connection that ended before a channel was open: address, user (may be empty), reason. Any thread.
   std::function<void(const std::string& address, const std::string& user, const std::string& reason)> refused;
