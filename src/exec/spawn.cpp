@@ -19,6 +19,23 @@
 // The child shares our memory until it has loaded its program (as with vfork), so sanitizers must not instrument it.
 #define HIVE_CHILD_CODE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
+// ThreadSanitizer takes every clone() for a fork and marks its state, which we share with the child, as that of a
+// forked process. The same function has a second name in glibc that it does not watch.
+#if defined(__SANITIZE_THREAD__)
+#define HIVE_UNWATCHED_CLONE
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HIVE_UNWATCHED_CLONE
+#endif
+#endif
+
+#ifdef HIVE_UNWATCHED_CLONE
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
+constexpr auto& start_child = __clone;
+#else
+constexpr auto& start_child = clone;
+#endif
+
 namespace hive::exec {
 
 namespace {
@@ -204,7 +221,7 @@ Result<Spawned> spawn(const SpawnRequest& request) {
   ::sigfillset(&all_signals);
   ::pthread_sigmask(SIG_BLOCK, &all_signals, &old_signals);
   int pidfd = -1;
-  pid_t pid = ::clone(child_main, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  pid_t pid = start_child(child_main, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   int clone_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &old_signals, nullptr);
 
