@@ -20,6 +20,8 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "base/strings.h"
+#include "crypto/sha256.h"
 #include "crypto/ssh_key.h"
 #include "net/runtime/runtime.h"
 #include "net/ssh/client.h"
@@ -47,10 +49,15 @@ class IdleAgent final : public net::ssh::LineChannel::Handler {
     if (request->method == "tools/list") {
       answer = protocol::encode_result(request->id, protocol::tools_list_result());
     } else if (request->method == "ping") {
-      answer = protocol::encode_result(request->id, "{}");
+      answer = protocol::encode_result(
+          request->id, protocol::encode_ping_result(to_hex(crypto::sha256(protocol::tools_list_result()))));
     } else {
-      answer = protocol::encode_error(request->id, protocol::method_not_found_code, "this agent only idles",
-                                      protocol::Outcome::denied, "not_supported");
+      // What a small host tells of itself.
+      answer = protocol::encode_result(
+          request->id,
+          R"({"content":[{"type":"text","text":"{}"}],"structuredContent":{"os_version":"Debian GNU/Linux 12",)"
+          R"("running_services":["cron","dbus","nginx","ssh","systemd-journald","systemd-logind","systemd-udevd"],)"
+          R"("open_ports":["22","80","443"],"agent_version":"0.1.0"},"_meta":{"myrmex-hive/outcome":"success"}})");
     }
     if (const auto sent = channel_->send(answer); !sent) channel_->close("cannot answer");
   }

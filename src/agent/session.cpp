@@ -6,12 +6,19 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "crypto/sha256.h"
 #include "protocol/json.h"
 #include "protocol/tools.h"
 
 namespace hive::agent {
 
 namespace {
+
+// The list is the same for the life of the program, and so is its digest.
+const std::string& ping_result() {
+  static const std::string result = protocol::encode_ping_result(to_hex(crypto::sha256(protocol::tools_list_result())));
+  return result;
+}
 
 // Progress is a courtesy: it must not stand in the way of answers.
 constexpr size_t max_queued_for_progress = size_t{1} << 20;
@@ -61,7 +68,7 @@ void Session::on_request(const protocol::AgentRequest& request) {
   } else if (request.method == "tools/list") {
     send_result(request.id, protocol::tools_list_result());
   } else if (request.method == "ping") {
-    send_result(request.id, "{}");
+    send_result(request.id, ping_result());
   } else if (request.method == "initialize") {
     send_result(request.id, initialize_result(request.params));
   } else {

@@ -181,6 +181,16 @@ Verdict classify_error(std::string_view error) {
   }
 }
 
+std::string tools_digest_of(std::string_view ping_result) {
+  const json::Limits whole{.max_bytes = ping_result.size()};
+  auto members = json::parse_object(ping_result, whole);
+  auto meta = members ? json::find(*members, "_meta") : std::nullopt;
+  if (!meta) return {};
+  auto fields = json::parse_object(*meta, whole);
+  auto digest = fields ? json::find(*fields, tools_meta_key) : std::nullopt;
+  return digest ? json::decode_string(*digest).value_or("") : "";
+}
+
 std::string encode_tools_call(std::string_view id, std::string_view tool, std::string_view raw_arguments,
                               bool wants_progress, std::chrono::milliseconds timeout) {
   std::string line;
@@ -238,6 +248,10 @@ std::string encode_error(std::string_view raw_id, int code, std::string_view mes
                          std::string_view reason) {
   return fmt::format(R"({{"jsonrpc":"2.0","id":{},"error":{}}})", raw_id,
                      encode_error_object(code, message, outcome, reason));
+}
+
+std::string encode_ping_result(std::string_view tools_digest) {
+  return fmt::format(R"({{"_meta":{{"{}":{}}}}})", tools_meta_key, json::encode_string(tools_digest));
 }
 
 std::string encode_progress(std::string_view raw_token, std::uint64_t progress, std::string_view message) {

@@ -24,6 +24,9 @@
 ///   {"jsonrpc":"2.0","id":"18","result":{"content":[...],"structuredContent":{...},"isError":true,
 ///      "_meta":{"myrmex-hive/outcome":"denied","myrmex-hive/reason":"not_allowlisted"}}}
 ///   {"jsonrpc":"2.0","id":"18","error":{"code":-32602,"message":"...","data":{"outcome":"denied","reason":"..."}}}
+///   {"jsonrpc":"2.0","id":"19","result":{"_meta":{"myrmex-hive/tools_sha256":"..."}}}, the answer to ping: the digest
+///   of the
+///      agent's tools/list result, so that a gateway that has this list from another agent need not ask for it
 ///   {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"18","progress":3,"message":"text"}}
 namespace hive::protocol {
 
@@ -33,6 +36,7 @@ inline constexpr std::string_view rejected_marker = "Command failed/rejected:";
 inline constexpr std::string_view outcome_meta_key = "myrmex-hive/outcome";
 inline constexpr std::string_view reason_meta_key = "myrmex-hive/reason";
 inline constexpr std::string_view timeout_meta_key = "myrmex-hive/timeout_ms";
+inline constexpr std::string_view tools_meta_key = "myrmex-hive/tools_sha256";
 
 inline constexpr int parse_error_code = -32700;
 inline constexpr int invalid_request_code = -32600;
@@ -86,6 +90,9 @@ struct Verdict {
 Verdict classify_result(std::string_view result);
 Verdict classify_error(std::string_view error);
 
+/// The digest in the result of ping, as it stands there; empty if there is none.
+std::string tools_digest_of(std::string_view ping_result);
+
 /// Lines without the final newline.
 std::string encode_tools_call(std::string_view id, std::string_view tool, std::string_view raw_arguments,
                               bool wants_progress, std::chrono::milliseconds timeout);
@@ -94,6 +101,7 @@ std::string encode_cancelled(std::string_view id, std::string_view reason);
 std::string encode_result(std::string_view raw_id, std::string_view raw_result);
 std::string encode_error(std::string_view raw_id, int code, std::string_view message, Outcome outcome,
                          std::string_view reason);
+std::string encode_ping_result(std::string_view tools_digest);  ///< the raw result alone
 std::string encode_progress(std::string_view raw_token, std::uint64_t progress, std::string_view message);
 
 /// The raw "error" object alone.

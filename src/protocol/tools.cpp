@@ -21,6 +21,10 @@ constexpr std::string_view command_output =
     R"("output_bytes":{"type":"integer","description":"how much was printed in all"},)"
     R"("omitted_bytes":{"type":"integer","description":"how much of it is not in output"},)"
     R"("leftover_processes_killed":{"type":"integer"},)"
+    R"("invalid_utf8_replaced":{"type":"boolean"},)"
+    R"("state":{"type":"string","description":"of the service, for the action status"},)"
+    R"("dry_run":{"type":"boolean"},)"
+    R"("command":{"type":"string","description":"what a dry run would have started"},)"
     R"("duration_ms":{"type":"integer"}}})";
 
 constexpr std::array<ToolDescription, 9> tools = {{

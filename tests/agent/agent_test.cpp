@@ -5,6 +5,8 @@
 #include <boost/json/serialize.hpp>
 
 #include "agent_fixture.h"
+#include "base/strings.h"
+#include "crypto/sha256.h"
 #include "protocol/agent_protocol.h"
 #include "protocol/tools.h"
 
@@ -41,7 +43,8 @@ TEST_F(AgentTest, ListsItsToolsInTheReferencesOrder) {
 
 TEST_F(AgentTest, AnswersPingAndInitialize) {
   say(R"({"jsonrpc":"2.0","id":0,"method":"ping"})");
-  EXPECT_EQ(boost::json::serialize(answer_to("0").result()), "{}");
+  EXPECT_EQ(protocol::tools_digest_of(boost::json::serialize(answer_to("0").result())),
+            to_hex(crypto::sha256(protocol::tools_list_result())));
   say(R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}})");
   Answer answer = answer_to("1");
   EXPECT_EQ(answer.result().at("protocolVersion").as_string(), "2025-03-26");

@@ -121,6 +121,14 @@ TEST(VerdictTest, AMalformedOutcomeIsAFailureNotASuccess) {
   EXPECT_EQ(classify_result("5").outcome, Outcome::failure);
 }
 
+TEST(PingTest, CarriesTheDigestOfTheTools) {
+  EXPECT_EQ(tools_digest_of(encode_ping_result("abc")), "abc");
+  for (std::string_view without :
+       {"{}", "[]", R"({"_meta":5})", R"({"_meta":{}})", R"({"_meta":{"myrmex-hive/tools_sha256":5}})"}) {
+    EXPECT_EQ(tools_digest_of(without), "") << without;
+  }
+}
+
 TEST(ToolsTest, TheListIsValidJsonWithNineToolsInOrder) {
   auto members = json::parse_object(tools_list_result());
   ASSERT_TRUE(members.has_value()) << members.error().message;

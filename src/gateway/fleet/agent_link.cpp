@@ -45,11 +45,8 @@ AgentLink::AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock
 void AgentLink::start(std::uint64_t first_ticket) {
   channel_->set_handler(shared_from_this());
   ping_ticket_ = first_ticket;
-  std::string ping_id = std::to_string(ping_ticket_);
-  ask(ping_ticket_, protocol::encode_request(ping_id, "ping"),
-      [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
-  ask(first_ticket + 1, protocol::encode_request(std::to_string(first_ticket + 1), "tools/list"),
-      [this](const AgentReply& reply) { take_tools(reply); });
+  ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
+      [this](const AgentReply& reply) { take_first_ping(reply); });
   ask(first_ticket + 2,
       protocol::encode_tools_call(std::to_string(first_ticket + 2), "get_system_info", "{}", false,
                                   std::chrono::seconds(30)),
@@ -192,6 +189,21 @@ void AgentLink::watch() {
         [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
   }
   watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+}
+
+// Most agents have the list that another agent has told already; the digest in the answer says so.
+void AgentLink::take_first_ping(const AgentReply& reply) {
+  bounds_its_commands_ = reply.kind == ReplyKind::result;
+  if (bounds_its_commands_) {
+    if (auto known = tool_lists_.find(protocol::tools_digest_of(reply.body))) {
+      std::lock_guard lock(mutex_);
+      tools_ = std::move(known);
+      return;
+    }
+  }
+  std::uint64_t ticket = ping_ticket_ + 1;
+  ask(ticket, protocol::encode_request(std::to_string(ticket), "tools/list"),
+      [this](const AgentReply& answer) { take_tools(answer); });
 }
 
 void AgentLink::take_tools(const AgentReply& reply) {

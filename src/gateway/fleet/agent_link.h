@@ -60,6 +60,7 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   void on_deadline(std::uint64_t ticket);
   void finish(std::uint64_t ticket, AgentReply reply);
   void ask(std::uint64_t ticket, std::string line, std::move_only_function<void(AgentReply)> done);
+  void take_first_ping(const AgentReply& reply);
   void take_tools(const AgentReply& reply);
   void take_system_info(const AgentReply& reply);
   void watch();

@@ -20,11 +20,14 @@ class ToolListCache {
   /// The list that the result of tools/list describes.
   Result<std::shared_ptr<const ToolList>> get(std::string_view result);
 
+  /// The list whose text has this SHA-256 (hexadecimal), if some agent has it now; otherwise null.
+  [[nodiscard]] std::shared_ptr<const ToolList> find(const std::string& digest);
+
  private:
   const std::size_t max_tools_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::weak_ptr<const ToolList>>
-      lists_;  // by the digest of the text; guarded by mutex_
+      lists_;  // by the hexadecimal digest of the text; guarded by mutex_
 };
 
 }  // namespace hive::fleet

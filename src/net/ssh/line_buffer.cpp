@@ -4,7 +4,7 @@ namespace hive::net::ssh {
 
 namespace {
 /// A buffer of this size may stay with an idle channel; with thousands of channels larger ones would be felt.
-constexpr size_t kept_bytes = size_t{1} << 10;
+constexpr size_t kept_bytes = 256;
 }  // namespace
 
 void LineBuffer::append(std::string_view bytes) {

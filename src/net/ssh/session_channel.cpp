@@ -19,6 +19,10 @@ namespace {
 
 /// Pieces of this size keep the peer's libssh buffers small: they grow to what arrives at once and never shrink.
 constexpr size_t write_piece_bytes = 4000;
+/// While no more than this waits, smaller pieces do: the usual answer fits into one, and the peer's buffers stay half
+/// as large.
+constexpr size_t small_backlog_bytes = size_t{8} << 10;
+constexpr size_t small_piece_bytes = 1500;
 /// How much one channel may send in one turn of the loop before the others have theirs.
 constexpr size_t flush_turn_bytes = size_t{256} << 10;
 /// libssh opens the window to 1.25 MiB. A peer that sends more than that while we do not read ignores the window.
@@ -211,7 +215,8 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
       if (written >= flush_turn_bytes) break;
       // What libssh takes beyond the socket's capacity it keeps in memory of its own.
       if (session_.has_pending_output()) break;
-      const std::string_view piece = outgoing_.front(write_piece_bytes);
+      const std::string_view piece =
+          outgoing_.front(outgoing_.size() <= small_backlog_bytes ? small_piece_bytes : write_piece_bytes);
       const int count = ssh_channel_write(channel_, piece.data(), static_cast<std::uint32_t>(piece.size()));
       // Zero: the window is closed, or keys are being exchanged; input will bring us back.
       more = count > 0;

@@ -1,8 +1,12 @@
 #include "gateway/fleet/fleet.h"
 
+#include <algorithm>
+
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
+#include "crypto/sha256.h"
 #include "net/ssh/fake_line_channel.h"
 #include "protocol/agent_protocol.h"
 #include "protocol/tools.h"
@@ -31,7 +35,7 @@ class FleetTest : public ::testing::Test {
     channel->on_send = [this, raw](const std::string& line) {
       auto request = protocol::parse_agent_request(line, {});
       if (!request || request->is_notification) return;
-      std::string result = request->method == "tools/list" ? protocol::tools_list_result() : "{}";
+      std::string result = request->method == "tools/list" ? protocol::tools_list_result() : ping_result_;
       if (request->method == "tools/call") {
         result =
             R"({"content":[],"structuredContent":{"os_version":"Debian","running_services":["nginx"],"open_ports":["80"],"agent_version":"1"}})";
@@ -47,6 +51,7 @@ class FleetTest : public ::testing::Test {
 
   ManualClock clock_;
   net::Worker worker_;
+  std::string ping_result_ = "{}";
   std::vector<std::string> events_;
   std::unique_ptr<Fleet> fleet_ = Fleet::create(
       clock_, {.keepalive = std::chrono::milliseconds(40)},
@@ -72,6 +77,18 @@ TEST_F(FleetTest, ListsToolsOfAllAgentsInAStableOrder) {
   ASSERT_EQ(tools.size(), 18U);
   EXPECT_EQ(tools.front().agent, "edge-1");
   EXPECT_EQ(tools.back().agent, "edge-2");
+}
+
+TEST_F(FleetTest, DoesNotAskForAListThatAnotherAgentHasTold) {
+  ping_result_ = protocol::encode_ping_result(to_hex(crypto::sha256(protocol::tools_list_result())));
+  auto first = connect("edge-1");
+  auto second = connect("edge-2");
+  auto asked = [](const FakeLineChannel& channel) {
+    return std::ranges::count_if(channel.sent(), [](const std::string& line) { return line.contains("tools/list"); });
+  };
+  EXPECT_EQ(asked(*first), 1);
+  EXPECT_EQ(asked(*second), 0);
+  EXPECT_EQ(fleet_->tools().size(), 18U);
 }
 
 TEST_F(FleetTest, RemembersAnAgentThatLeft) {

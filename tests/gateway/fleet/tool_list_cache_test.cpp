@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
+#include "crypto/sha256.h"
+
 namespace hive::fleet {
 namespace {
 
@@ -25,6 +28,18 @@ TEST(ToolListCacheTest, AListThatNobodyHasIsForgotten) {
   }
   EXPECT_TRUE(forgotten.expired());
   EXPECT_TRUE(cache.get(R"({"tools":[{"name":"a"}]})").has_value());
+}
+
+TEST(ToolListCacheTest, FindsAListByItsDigestWhileSomebodyHasIt) {
+  ToolListCache cache(10);
+  const std::string text = R"({"tools":[{"name":"a"}]})";
+  const std::string digest = to_hex(crypto::sha256(text));
+  EXPECT_EQ(cache.find(digest), nullptr);
+  auto list = cache.get(text);
+  ASSERT_TRUE(list.has_value());
+  EXPECT_EQ(cache.find(digest), *list);
+  list->reset();
+  EXPECT_EQ(cache.find(digest), nullptr);
 }
 
 TEST(ToolListCacheTest, RefusesWhatIsNoList) {
