@@ -17,7 +17,7 @@ void EventRecorder::agent_offline(const std::string& agent, const std::string& r
 }
 
 void EventRecorder::tunnel_refused(const std::string& address, const std::string& user, const std::string& reason) {
-  if (refusals_.try_acquire(address)) return;
+  if (refusals_.try_acquire("ssh", address)) return;
   record("tunnel_refused", "ssh", check_agent_id(user) ? user : "", "refused",
          fmt::format("from {} as {}: {}", address, quote(user), reason));
 }

@@ -36,7 +36,7 @@ size_t worker_count(const config::GatewayConfig& config) {
 
 // A gateway's name in its checkpoints; it must stay the same for the life of the log.
 std::string log_origin(const config::GatewayConfig& config) {
-  return "myrmex-hive/" + (config.gateway_id.empty() ? std::string("gateway") : config.gateway_id);
+  return "myrmex-hive/" + config.gateway_id;
 }
 
 // Which settings differ and are read at the start only.
@@ -74,6 +74,7 @@ struct Service::State {
   std::unique_ptr<EventRecorder> events;
   std::unique_ptr<fleet::AuthorizedKeysFile> authorized_keys;
   std::unique_ptr<fleet::Fleet> fleet;
+  std::shared_ptr<const policy::Policy> policy;
   std::unique_ptr<calls::Funnel> funnel;
   std::vector<std::string> certificate_names;
   std::shared_ptr<rest::Api> api;
@@ -191,7 +192,7 @@ Result<void> Service::State::listen() {
   TRY(listen_https());
   TRY(listen_http());
   TRY(listen_ssh());
-  auto policy = policy::make_policy(config, clock);
+  policy = policy::make_policy(config, clock);
   funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
   auto settings =
       TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy, certificate_names));
@@ -231,12 +232,13 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
 Result<void> Service::reload() {
   auto apply = [this]() -> Result<std::string> {
     config::GatewayConfig next = TRY(config::load_gateway_config(state_->config.source_path));
-    auto policy = policy::make_policy(next, state_->clock);
+    auto policy = policy::make_policy(next, state_->clock, state_->policy.get());
     auto settings = TRY(
         rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy, state_->certificate_names));
-    if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
     TRY_CONTEXT("authorized_keys_path", state_->authorized_keys->check());
-    // From here on nothing can fail.
+    // The last step that can fail, and it changes nothing when it does.
+    if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
+    state_->policy = policy;
     state_->funnel->set_policy(policy);
     state_->api->apply(std::move(settings));
     log::set_level(next.log_level);
@@ -285,6 +287,8 @@ void Service::stop(std::chrono::milliseconds patience) {
   state.http_server.reset();
   state.ssh_server.reset();
   state.runtime.stop();
+  // What was recorded meanwhile is written now, while the workers that its callbacks post to still exist.
+  state.log.reset();
   log::info("stopped");
 }
 

@@ -54,7 +54,7 @@ struct GatewayConfig {
   std::chrono::milliseconds call_timeout = std::chrono::seconds(35);  ///< call_timeout_seconds
   std::size_t workers = 0;                                            ///< 0: one a core
   std::vector<std::string> allowed_origins;
-  std::string gateway_id;
+  std::string gateway_id = "gateway";  ///< this instance in the fleet's lists and in the audit log's checkpoints
   std::string log_level = "info";
   std::vector<std::string> without_effect;  ///< keys that are set and known, but not built yet
 };

@@ -59,7 +59,10 @@ class FileLog final : public Log {
     bool notify = false;
     {
       std::lock_guard lock(mutex_);
-      TRY(check_room(body.size()));
+      // What has run must be recordable: the last of the room is kept for the outcomes of calls whose intent is on
+      // disk.
+      bool ends_an_intent = record.kind == RecordKind::outcome && record.tier != "read";
+      TRY(check_room(body.size(), ends_an_intent));
       bool is_intent = record.kind == RecordKind::intent;
       if (is_intent && on_durable) TRY(check_worth_a_try());
       bool crowded =
@@ -117,9 +120,15 @@ class FileLog final : public Log {
   }
 
   // Needs the lock.
-  Result<void> check_room(size_t body_bytes) {
-    if (queue_.entries() + writing_entries_ < options_.max_queued_entries &&
-        queue_.bytes() + writing_bytes_ + body_bytes <= options_.max_queued_bytes) {
+  Result<void> check_room(size_t body_bytes, bool may_use_reserve) {
+    size_t max_entries = options_.max_queued_entries;
+    size_t max_bytes = options_.max_queued_bytes;
+    if (!may_use_reserve) {
+      max_entries -= max_entries / 8;
+      max_bytes -= max_bytes / 8;
+    }
+    if (queue_.entries() + writing_entries_ < max_entries &&
+        queue_.bytes() + writing_bytes_ + body_bytes <= max_bytes) {
       return {};
     }
     ++refused_since_failure_;

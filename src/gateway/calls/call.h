@@ -34,9 +34,10 @@ struct Call {
 /// How a call ended, with what the caller is to see.
 struct CallResult {
   protocol::Outcome outcome = protocol::Outcome::failure;
-  std::string reason;     ///< a short code: "not_allowlisted", "agent_offline", "role", ...
-  bool is_error = false;  ///< body is a JSON-RPC error object, otherwise a result object
-  std::string body;       ///< raw JSON of the result or error object
+  std::string reason;       ///< a short code: "not_allowlisted", "agent_offline", "role", ...
+  bool by_gateway = false;  ///< refused or ended by the gateway itself; the reason is ours
+  bool is_error = false;    ///< body is a JSON-RPC error object, otherwise a result object
+  std::string body;         ///< raw JSON of the result or error object
   std::uint64_t duration_us = 0;
   std::chrono::milliseconds retry_after{0};  ///< with the reason rate_limited
 };

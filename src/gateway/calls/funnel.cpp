@@ -32,6 +32,7 @@ constexpr size_t max_detail_bytes = 512;
 CallResult refusal(std::string reason, std::string_view message) {
   CallResult result;
   result.outcome = Outcome::denied;
+  result.by_gateway = true;
   result.is_error = true;
   result.body = protocol::encode_error_object(protocol::internal_error_code, message, result.outcome, reason);
   result.reason = std::move(reason);
@@ -40,15 +41,10 @@ CallResult refusal(std::string reason, std::string_view message) {
 
 CallResult without_answer(const fleet::AgentReply& reply) {
   CallResult result;
+  result.by_gateway = true;
   result.is_error = true;
   result.reason = reply.reason;
-  switch (reply.kind) {
-    case fleet::ReplyKind::not_sent:
-      result.outcome = Outcome::denied;
-      break;
-    default:
-      result.outcome = Outcome::unknown;
-  }
+  result.outcome = reply.kind == fleet::ReplyKind::not_sent ? Outcome::denied : Outcome::unknown;
   result.body =
       protocol::encode_error_object(protocol::internal_error_code, reply.detail, result.outcome, result.reason);
   return result;
@@ -88,8 +84,6 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   void cancel(std::string_view reason) override;
 
  private:
-  enum class Stage { before_sending, sent, ended };
-
   std::optional<CallResult> ask_gates(const policy::Policy& policy);
   void write_intent();
   void send();
@@ -108,9 +102,9 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   bool intent_written_ = false;
 
   std::mutex mutex_;
-  Stage stage_ = Stage::before_sending;  // guarded by mutex_
-  std::uint64_t ticket_ = 0;             // guarded by mutex_
-  std::string cancel_reason_;            // guarded by mutex_; not empty: withdrawn
+  bool ended_ = false;         // guarded by mutex_
+  std::uint64_t ticket_ = 0;   // guarded by mutex_
+  std::string cancel_reason_;  // guarded by mutex_; not empty: withdrawn
 };
 
 class FunnelImpl final : public Funnel {
@@ -261,11 +255,12 @@ void Passage::send() {
     };
   }
   request.done = [self](fleet::AgentReply reply) { self->on_reply(std::move(reply)); };
+  bool withdrawn_before = false;
   {
     std::lock_guard lock(mutex_);
-    if (cancel_reason_.empty()) stage_ = Stage::sent;
+    withdrawn_before = !cancel_reason_.empty();
   }
-  if (stage_ != Stage::sent) {
+  if (withdrawn_before) {
     CallResult withdrawn = refusal("cancelled", "the call was withdrawn before it was sent");
     withdrawn.outcome = Outcome::cancelled;
     return end(std::move(withdrawn));
@@ -285,7 +280,7 @@ void Passage::cancel(std::string_view reason) {
   std::uint64_t ticket = 0;
   {
     std::lock_guard lock(mutex_);
-    if (stage_ == Stage::ended || !cancel_reason_.empty()) return;
+    if (ended_ || !cancel_reason_.empty()) return;
     cancel_reason_ = reason.empty() ? "withdrawn" : reason;
     ticket = ticket_;
   }
@@ -299,7 +294,7 @@ void Passage::on_reply(fleet::AgentReply reply) {
 void Passage::end(CallResult result) {
   {
     std::lock_guard lock(mutex_);
-    stage_ = Stage::ended;
+    ended_ = true;
   }
   auto elapsed = funnel_.clock_.steady_now() - started_;
   result.duration_us =

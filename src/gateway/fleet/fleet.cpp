@@ -117,7 +117,8 @@ class FleetImpl final : public Fleet {
 
   void cancel(std::string_view agent, std::uint64_t ticket, std::string reason) override {
     if (auto link = find_link(agent)) {
-      link->worker().dispatch([link, ticket, reason = std::move(reason)] { link->cancel(ticket, reason); });
+      // Posted, also on the same worker: the request itself may still be in the queue.
+      link->worker().post([link, ticket, reason = std::move(reason)] { link->cancel(ticket, reason); });
     }
   }
 

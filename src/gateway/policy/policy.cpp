@@ -12,12 +12,13 @@ namespace hive::policy {
 
 namespace {
 
-constexpr std::size_t max_rate_keys = 100'000;
+constexpr std::size_t max_rate_keys_per_principal = 4096;
 constexpr std::array<std::string_view, 3> role_names = {"read-only", "operator", "admin"};
 
 class ConfiguredPolicy final : public Policy {
  public:
-  ConfiguredPolicy(const config::GatewayConfig& config, const Clock& clock) {
+  ConfiguredPolicy(const config::GatewayConfig& config, const Clock& clock, const ConfiguredPolicy* previous)
+      : rate_limit_(config.rate_limit_per_minute) {
     for (const auto& [tool, tier] : config.risk_tiers) {
       // The loader has checked the names; a name that slips through must not open anything.
       tiers_[tool] = protocol::tier_from_string(tier).value_or(protocol::Tier::admin);
@@ -26,7 +27,10 @@ class ConfiguredPolicy final : public Policy {
       if (auto known = protocol::tier_from_string(tier)) approval_tiers_.insert(*known);
     }
     if (config.rate_limit_per_minute > 0) {
-      rate_limiter_.emplace(static_cast<std::size_t>(config.rate_limit_per_minute), max_rate_keys, clock);
+      bool unchanged = previous != nullptr && previous->rate_limit_ == rate_limit_;
+      rate_limiter_ = unchanged ? previous->rate_limiter_
+                                : std::make_shared<RateLimiter>(static_cast<std::size_t>(rate_limit_),
+                                                                max_rate_keys_per_principal, clock);
     }
   }
 
@@ -55,11 +59,10 @@ class ConfiguredPolicy final : public Policy {
   }
 
   [[nodiscard]] Decision check_rate(const Question& question) const override {
-    if (!rate_limiter_) return Decision::allow();
-    // Lengths keep the key unambiguous whatever the names contain.
-    auto wait = rate_limiter_->try_acquire(fmt::format("{}:{}:{}:{}:{}", question.principal.name.size(),
-                                                       question.principal.name, question.agent.size(), question.agent,
-                                                       question.tool));
+    if (rate_limiter_ == nullptr) return Decision::allow();
+    // An agent id holds no "__", so the key is unambiguous.
+    auto wait =
+        rate_limiter_->try_acquire(question.principal.name, fmt::format("{}__{}", question.agent, question.tool));
     if (!wait) return Decision::allow();
     return {false, "rate_limited",
             fmt::format("more than rate_limit_per_minute calls of {} on {}; try again in {} s", question.tool,
@@ -70,7 +73,8 @@ class ConfiguredPolicy final : public Policy {
  private:
   std::map<std::string, protocol::Tier, std::less<>> tiers_;
   std::set<protocol::Tier> approval_tiers_;
-  mutable std::optional<RateLimiter> rate_limiter_;
+  const int rate_limit_;
+  std::shared_ptr<RateLimiter> rate_limiter_;
 };
 
 }  // namespace
@@ -86,8 +90,9 @@ std::optional<Role> role_from_string(std::string_view name) {
   return std::nullopt;
 }
 
-std::shared_ptr<const Policy> make_policy(const config::GatewayConfig& config, const Clock& clock) {
-  return std::make_shared<const ConfiguredPolicy>(config, clock);
+std::shared_ptr<const Policy> make_policy(const config::GatewayConfig& config, const Clock& clock,
+                                          const Policy* previous) {
+  return std::make_shared<const ConfiguredPolicy>(config, clock, dynamic_cast<const ConfiguredPolicy*>(previous));
 }
 
 }  // namespace hive::policy

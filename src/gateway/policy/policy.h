@@ -45,7 +45,9 @@ class Policy {
   [[nodiscard]] virtual Decision check_rate(const Question& question) const = 0;
 };
 
-/// The policy of a checked configuration.
-std::shared_ptr<const Policy> make_policy(const config::GatewayConfig& config, const Clock& clock);
+/// The policy of a checked configuration. With `previous`, what was counted for an unchanged rate limit goes on
+/// counting.
+std::shared_ptr<const Policy> make_policy(const config::GatewayConfig& config, const Clock& clock,
+                                          const Policy* previous = nullptr);
 
 }  // namespace hive::policy

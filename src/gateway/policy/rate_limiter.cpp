@@ -2,14 +2,18 @@
 
 namespace hive::policy {
 
-std::optional<std::chrono::milliseconds> RateLimiter::try_acquire(const std::string& key) {
+std::optional<std::chrono::milliseconds> RateLimiter::try_acquire(const std::string& group, const std::string& key) {
   SteadyTime now = clock_.steady_now();
   std::lock_guard lock(mutex_);
-  auto found = accepted_.find(key);
-  if (found == accepted_.end()) {
-    if (accepted_.size() >= max_keys_) forget_idle_keys(now);
-    if (accepted_.size() >= max_keys_) return window;
-    found = accepted_.try_emplace(key).first;
+  Times& keys = accepted_[group];
+  auto found = keys.find(key);
+  if (found == keys.end()) {
+    if (keys.size() >= max_keys_per_group_) {
+      std::erase_if(keys,
+                    [now](const auto& entry) { return entry.second.empty() || now - entry.second.back() >= window; });
+    }
+    if (keys.size() >= max_keys_per_group_) return window;
+    found = keys.try_emplace(key).first;
   }
   std::deque<SteadyTime>& times = found->second;
   while (!times.empty() && now - times.front() >= window)
@@ -20,11 +24,6 @@ std::optional<std::chrono::milliseconds> RateLimiter::try_acquire(const std::str
   }
   times.push_back(now);
   return std::nullopt;
-}
-
-void RateLimiter::forget_idle_keys(SteadyTime now) {
-  std::erase_if(accepted_,
-                [now](const auto& entry) { return entry.second.empty() || now - entry.second.back() >= window; });
 }
 
 }  // namespace hive::policy

@@ -263,6 +263,8 @@ void Handshake::judge_other_method(const char* user, bool is_none) {
 
 void Handshake::deny(const char* user, std::string_view reason) {
   if (!failure_.empty()) return;
+  // The name that was proven must never give way to another one.
+  if (authenticated_) return refuse("asked to authenticate again");
   peer_.user = escape_for_terminal(std::string_view(user == nullptr ? "" : user).substr(0, 64));
   last_denial_ = fmt::format("authentication refused: {}", reason);
   if (++refused_tries_ >= options_.max_authentication_tries) refuse(last_denial_);

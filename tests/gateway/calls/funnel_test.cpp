@@ -1,6 +1,8 @@
 #include "gateway/calls/funnel.h"
 
+#include <algorithm>
 #include <optional>
+#include <thread>
 
 #include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
@@ -196,6 +198,50 @@ TEST_F(FunnelTest, EachGateRefusesWithItsReasonAndAnAuditEntry) {
   for (const audit::Record& record : log_.records())
     reasons.push_back(record.reason);
   EXPECT_THAT(reasons, ::testing::ElementsAre("role", "approval_required", "", "rate_limited"));
+}
+
+TEST_F(FunnelTest, AReloadDoesNotForgetWhatTheRateLimitHasCounted) {
+  auto channel = connect("edge-1");
+  config::GatewayConfig config;
+  config.rate_limit_per_minute = 1;
+  auto before = policy::make_policy(config, clock_);
+  funnel_->set_policy(before);
+  run(make_call("edge-1", "get_metrics"));
+  answer(*channel, "{}");
+  funnel_->set_policy(policy::make_policy(config, clock_, before.get()));
+  run(make_call("edge-1", "get_metrics"));
+  EXPECT_EQ(result_->reason, "rate_limited");
+}
+
+TEST_F(FunnelTest, OnlyTheGatewaysOwnRefusalsAreMarkedAsIts) {
+  auto channel = connect("edge-1");
+  run(make_call("edge-1", "get_metrics"));
+  channel->arrive(
+      R"({"id":)" + last_id(*channel) +
+      R"(,"error":{"code":-32603,"message":"x","data":{"outcome":"denied","reason":"audit_unavailable"}}})");
+  settle();
+  ASSERT_TRUE(result_.has_value());
+  EXPECT_EQ(result_->reason, "audit_unavailable");
+  EXPECT_FALSE(result_->by_gateway);
+  run(make_call("nobody", "get_metrics"));
+  EXPECT_TRUE(result_->by_gateway);
+}
+
+TEST_F(FunnelTest, ACancellationNeverOvertakesItsCall) {
+  auto channel = connect("edge-1");
+  log_.set_mode(FakeLog::Mode::held);
+  auto running = run(make_call("edge-1", "run_command"));
+  log_.set_mode(FakeLog::Mode::at_once);
+  // The request is in the tunnel's queue, as it is when the log's own thread hands it over, and the caller leaves now.
+  worker_.post([&] { running->cancel("caller went away"); });
+  std::thread log_thread([&] { log_.release(); });
+  log_thread.join();
+  settle();
+  bool told = std::ranges::any_of(channel->sent(),
+                                  [](const std::string& line) { return line.contains("notifications/cancelled"); });
+  bool sent =
+      std::ranges::any_of(channel->sent(), [](const std::string& line) { return line.contains("run_command"); });
+  EXPECT_EQ(told, sent);
 }
 
 TEST_F(FunnelTest, RiskTiersOfTheConfigurationOverrideTheTable) {

@@ -10,42 +10,51 @@ using std::chrono::seconds;
 TEST(RateLimiterTest, AcceptsUpToTheLimitInAnyWindow) {
   ManualClock clock;
   RateLimiter limiter(2, 10, clock);
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
   clock.advance(seconds(30));
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
-  auto wait = limiter.try_acquire("a");
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  auto wait = limiter.try_acquire("p", "a");
   ASSERT_TRUE(wait.has_value());
   EXPECT_EQ(*wait, seconds(30));
   clock.advance(*wait);
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
-  EXPECT_TRUE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  EXPECT_TRUE(limiter.try_acquire("p", "a").has_value());
 }
 
 TEST(RateLimiterTest, RefusedCallsDoNotCount) {
   ManualClock clock;
   RateLimiter limiter(1, 10, clock);
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
   for (int i = 0; i < 100; ++i)
-    EXPECT_TRUE(limiter.try_acquire("a").has_value());
+    EXPECT_TRUE(limiter.try_acquire("p", "a").has_value());
   clock.advance(seconds(60));
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
 }
 
 TEST(RateLimiterTest, KeysAreIndependent) {
   ManualClock clock;
   RateLimiter limiter(1, 10, clock);
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
-  EXPECT_FALSE(limiter.try_acquire("b").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "b").has_value());
+}
+
+TEST(RateLimiterTest, WhoInventsKeysLocksOutNobodyElse) {
+  ManualClock clock;
+  RateLimiter limiter(1, 2, clock);
+  for (const char* key : {"x", "y", "z"})
+    (void)limiter.try_acquire("greedy", key);
+  EXPECT_TRUE(limiter.try_acquire("greedy", "new").has_value());
+  EXPECT_FALSE(limiter.try_acquire("modest", "new").has_value());
 }
 
 TEST(RateLimiterTest, TheNumberOfKeysIsBoundedAndIdleOnesMakeRoom) {
   ManualClock clock;
   RateLimiter limiter(1, 2, clock);
-  EXPECT_FALSE(limiter.try_acquire("a").has_value());
-  EXPECT_FALSE(limiter.try_acquire("b").has_value());
-  EXPECT_TRUE(limiter.try_acquire("c").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "b").has_value());
+  EXPECT_TRUE(limiter.try_acquire("p", "c").has_value());
   clock.advance(seconds(60));
-  EXPECT_FALSE(limiter.try_acquire("c").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "c").has_value());
 }
 
 }  // namespace
