@@ -8,6 +8,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
+#include "base/strings.h"
+#include "config/gateway_check.h"
 #include "config/gateway_config.h"
 #include "service.h"
 
@@ -78,6 +80,12 @@ int check(const std::string& config_path) {
   }
   for (const std::string& key : config->without_effect)
     std::printf("%s: no effect yet: %s\n", config_path.c_str(), key.c_str());
+  hive::config::GatewayFindings findings = hive::config::check_gateway_files(*config);
+  for (const std::string& warning : findings.warnings)
+    std::printf("%s (warning)\n", hive::escape_for_terminal(warning).c_str());
+  for (const std::string& error : findings.errors)
+    std::fprintf(stderr, "myrmex-gateway: %s\n", hive::escape_for_terminal(error).c_str());
+  if (!findings.errors.empty()) return exit_configuration;
   std::printf("%s: good\n", config_path.c_str());
   return 0;
 }
