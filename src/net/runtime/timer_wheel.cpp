@@ -42,7 +42,7 @@ std::uint64_t TimerWheel::current_tick() const {
 
 std::unique_ptr<Timer::Entry> TimerWheel::schedule(std::chrono::milliseconds delay, Task task) {
   std::uint64_t now = current_tick();
-  if (entries_ == 0 && !armed_) last_tick_ = now;
+  if (entries_ == 0) last_tick_ = now;
   auto entry = std::make_unique<Timer::Entry>();
   auto ticks = static_cast<std::uint64_t>((std::max(delay, std::chrono::milliseconds(0)) + tick) / tick);
   entry->due_tick = now + ticks;
@@ -50,7 +50,7 @@ std::unique_ptr<Timer::Entry> TimerWheel::schedule(std::chrono::milliseconds del
   entry->task = std::move(task);
   entry->insert_before(slots_[entry->due_tick % slot_count]);
   ++entries_;
-  if (!armed_) arm();
+  if (armed_tick_ == 0 || entry->due_tick < armed_tick_) arm(entry->due_tick);
   return entry;
 }
 
@@ -59,12 +59,22 @@ void TimerWheel::remove(Timer::Entry& entry) {
   --entries_;
 }
 
-void TimerWheel::arm() {
-  armed_ = true;
-  timer_.expires_at(start_ + tick * static_cast<std::int64_t>(last_tick_ + 1));
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    armed_ = false;
-    if (!error) on_tick();
+// Its entries may be due in a later turn of the wheel; waking for them once a turn is cheaper than looking at each.
+std::uint64_t TimerWheel::next_occupied_tick() const {
+  for (std::uint64_t tick = last_tick_ + 1; tick <= last_tick_ + slot_count; ++tick) {
+    if (slots_[tick % slot_count].is_linked()) return tick;
+  }
+  return last_tick_ + slot_count;
+}
+
+void TimerWheel::arm(std::uint64_t at_tick) {
+  armed_tick_ = at_tick;
+  // Cancels the wait that was set before, whose handler then finds another tick.
+  timer_.expires_at(start_ + tick * static_cast<std::int64_t>(at_tick));
+  timer_.async_wait([this, at_tick](const boost::system::error_code& error) {
+    if (error || armed_tick_ != at_tick) return;
+    armed_tick_ = 0;
+    on_tick();
   });
 }
 
@@ -92,7 +102,9 @@ void TimerWheel::on_tick() {
     Task task = std::exchange(entry.task, nullptr);
     task();
   }
-  if (entries_ > 0 && !armed_) arm();
+  if (entries_ == 0) return;
+  std::uint64_t next = next_occupied_tick();
+  if (armed_tick_ == 0 || next < armed_tick_) arm(next);
 }
 
 }  // namespace hive::net

@@ -45,9 +45,9 @@ class Timer::Entry {
   Entry* next_ = this;
 };
 
-/// A hashed timer wheel: scheduling and cancelling cost no system call and no search, and one Asio timer runs only
-/// while something is scheduled. For the many deadlines that rarely pass. Belongs to one worker and outlives none of
-/// its timers' tasks: what is still scheduled when the wheel goes is dropped.
+/// A hashed timer wheel: scheduling and cancelling cost no search and mostly no system call. One Asio timer sleeps
+/// until the next slot that holds something, so a quiet worker is not woken by deadlines that lie ahead. For the many
+/// deadlines that rarely pass. Belongs to one worker; what is still scheduled when the wheel goes is dropped.
 class TimerWheel {
  public:
   static constexpr std::chrono::milliseconds tick{20};
@@ -64,7 +64,8 @@ class TimerWheel {
   static constexpr size_t slot_count = 512;
 
   [[nodiscard]] std::uint64_t current_tick() const;
-  void arm();
+  [[nodiscard]] std::uint64_t next_occupied_tick() const;
+  void arm(std::uint64_t at_tick);
   void on_tick();
   void remove(Timer::Entry& entry);
 
@@ -73,7 +74,7 @@ class TimerWheel {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::uint64_t last_tick_ = 0;  // slots up to this one have been run
   size_t entries_ = 0;
-  bool armed_ = false;
+  std::uint64_t armed_tick_ = 0;  // when the Asio timer goes off; 0: not set
 };
 
 }  // namespace hive::net

@@ -36,6 +36,35 @@ TEST_F(TimerWheelTest, NeverRunsATaskBeforeItsDelay) {
   EXPECT_GE(*elapsed, milliseconds(45));
 }
 
+TEST_F(TimerWheelTest, SleepsUntilSomethingIsDue) {
+  bool ran = false;
+  Timer timer(wheel.schedule(milliseconds(300), [&] { ran = true; }));
+  std::size_t wakeups = 0;
+  while (!ran)
+    wakeups += context.run_one();
+  EXPECT_LE(wakeups, 3U);
+}
+
+TEST_F(TimerWheelTest, AnEarlierTaskShortensTheSleep) {
+  std::vector<int> order;
+  Timer late(wheel.schedule(std::chrono::hours(1), [&] { order.push_back(2); }));
+  Timer early(wheel.schedule(milliseconds(20), [&] { order.push_back(1); }));
+  auto start = std::chrono::steady_clock::now();
+  while (order.empty())
+    context.run_one();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(order, (std::vector<int>{1}));
+}
+
+TEST_F(TimerWheelTest, ATaskBeyondOneTurnOfTheWheelWaitsForItsTurn) {
+  // Due in the same slot, one turn apart.
+  std::vector<int> order;
+  Timer first(wheel.schedule(milliseconds(20), [&] { order.push_back(1); }));
+  Timer second(wheel.schedule(milliseconds(20) + 512 * TimerWheel::tick, [&] { order.push_back(2); }));
+  context.run_for(milliseconds(200));
+  EXPECT_EQ(order, (std::vector<int>{1}));
+}
+
 TEST_F(TimerWheelTest, DroppingATimerCancelsItAndFreesWhatItsTaskHolds) {
   auto held = std::make_shared<int>(1);
   bool ran = false;
