@@ -169,12 +169,8 @@ void Session::send_progress(std::uint64_t number, std::string_view text, std::ui
 void Session::finish(std::uint64_t number, ToolReply reply) {
   auto node = calls_.extract(number);
   if (node.empty()) return;
-  const std::string& id = node.mapped().id;
-  if (reply.error_code != 0) {
-    send_answer(protocol::encode_error(id, reply.error_code, reply.text, reply.outcome, reply.reason));
-  } else {
-    send_result(id, encode_tool_result(reply));
-  }
+  send_answer(encode_answer(node.mapped().id, reply));
+  if (reply.error_code == 0) host_->answered();
 }
 
 void Session::send_error(std::string_view raw_id, int code, std::string_view message, std::string_view reason) {

@@ -78,6 +78,16 @@ std::string encode_tool_result(const ToolReply& reply) {
   return result;
 }
 
+std::string encode_answer(std::string_view raw_id, const ToolReply& reply) {
+  std::string line = reply.error_code != 0
+                         ? protocol::encode_error(raw_id, reply.error_code, reply.text, reply.outcome, reply.reason)
+                         : protocol::encode_result(raw_id, encode_tool_result(reply));
+  if (line.size() <= protocol::default_max_line_bytes) return line;
+  std::string text = fmt::format("the result takes {} bytes, a line of the tunnel holds {}; ask for less", line.size(),
+                                 protocol::default_max_line_bytes);
+  return protocol::encode_result(raw_id, encode_tool_result(failed("result_too_large", text)));
+}
+
 CancelHook run_in_pool(ToolServices& services, ToolCall call, std::move_only_function<ToolReply()> work) {
   auto pooled = std::make_shared<PooledCall>(std::move(call), std::move(work));
   std::chrono::milliseconds timeout = std::min(pooled->call.timeout.value_or(default_timeout), default_timeout);

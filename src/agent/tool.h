@@ -63,6 +63,10 @@ ToolReply cancelled(std::string_view text, std::string_view output = {});
 /// The raw JSON of a tools/call result.
 std::string encode_tool_result(const ToolReply& reply);
 
+/// The whole answer of a call, a line for the tunnel. A line that is too long would end the tunnel and with it all
+/// other calls, so a reply that does not fit becomes the failure result_too_large.
+std::string encode_answer(std::string_view raw_id, const ToolReply& reply);
+
 /// Runs `work` in the pool for blocking work and replies with what it returns, but not later than the call's deadline
 /// or its cancellation; work that is still busy then is let go.
 CancelHook run_in_pool(ToolServices& services, ToolCall call, std::move_only_function<ToolReply()> work);

@@ -9,6 +9,7 @@
 #include "agent/tools/journal.h"
 #include "agent/tools/metrics_sampler.h"
 #include "agent_fixture.h"
+#include "protocol/agent_protocol.h"
 
 namespace hive::agent {
 namespace {
@@ -259,9 +260,36 @@ TEST_F(AgentTest, ReadLogsReturnsTheLastLines) {
 
 TEST_F(AgentTest, ReadLogsRefusesArgumentsOfTheWrongType) {
   config_.log_paths = {folder_.write("log", "x\n")};
-  for (std::string arguments : {R"({"lines":"5"})", R"({"lines":1.5})", R"({"unit":7})", R"({"unit":"--x"})",
-                                R"({"since":"whenever"})", R"({"priority":"loud"})", "[]"})
+  for (std::string arguments :
+       {R"({"lines":"5"})", R"({"lines":1.5})", R"({"unit":7})", R"({"unit":"--x"})", R"({"since":"whenever"})",
+        R"({"priority":"loud"})", R"({"lines":0})", R"({"lines":-1})", R"({"lines":101})", "[]"})
     EXPECT_EQ(call("read_logs", arguments).error_code(), -32602) << arguments;
+}
+
+TEST_F(AgentTest, ReadLogsSaysWhichNumbersOfLinesItTakes) {
+  EXPECT_EQ(call("read_logs", R"({"lines":101})").error_message(), "argument \"lines\" must be from 1 to 100");
+}
+
+TEST_F(AgentTest, ReadLogsFitsIntoALineWhateverTheLogHolds) {
+  config_.log_paths = {folder_ / "log"};
+  for (char byte : {'\0', '\x1b', '\x7f'}) {
+    folder_.write("log", std::string(600'000, byte) + "\nthe end\n");
+    Answer answer = call("read_logs", "");
+    ASSERT_FALSE(answer.is_error());
+    EXPECT_EQ(answer.outcome(), "success");
+    EXPECT_THAT(answer.text(), testing::AllOf(StartsWith("[...]"), testing::EndsWith("\nthe end")));
+    EXPECT_LT(boost::json::serialize(answer.message).size(), protocol::default_max_line_bytes);
+    EXPECT_GT(answer.text().size(), 200'000U);
+  }
+}
+
+TEST_F(AgentTest, ReadLogsSaysWhereItFoundNothing) {
+  config_.log_paths = {folder_ / "missing"};
+  Answer answer = call("read_logs", "");
+  // On a machine with a journal its entries come instead.
+  if (answer.structured().at("lines").as_array().empty()) {
+    EXPECT_THAT(answer.text(), StartsWith("no log found (looked at " + folder_ / "missing" + " and the journal"));
+  }
 }
 
 TEST_F(AgentTest, ReadLogsIsQuickOnAnEnormousFile) {
