@@ -15,7 +15,9 @@ namespace hive::agent {
 /// null counts as absent, as the reference's clients send it.
 class Arguments {
  public:
-  /// `raw` is empty when the call has no arguments, which only tools that need none accept.
+  /// `raw` is empty when the call has no arguments, which only tools that need none accept. Held against the tool's
+  /// input schema: a key that it does not have is refused, for a caller who misspells "dry_run" must not get a real
+  /// run; so is the absence of a required one.
   static Result<Arguments> parse(std::string_view raw, std::string_view tool, bool may_be_absent);
 
   [[nodiscard]] Result<std::optional<std::string>> string(std::string_view key) const;

@@ -95,6 +95,43 @@ TEST_F(AgentTest, RefusesUnusableCalls) {
   EXPECT_EQ(call("run_command", "[]").error_code(), -32602);
 }
 
+TEST_F(AgentTest, AnArgumentThatTheSchemaDoesNotHaveIsRefusedByEveryTool) {
+  std::string marker = folder_ / "ran";
+  std::string script = allow_script("script", "touch " + marker);
+  Answer misspelt = call("run_command", R"({"name":")" + script + R"(","dryrun":true})");
+  EXPECT_EQ(misspelt.error_code(), -32602);
+  EXPECT_EQ(misspelt.outcome(), "denied");
+  EXPECT_EQ(misspelt.reason(), "invalid_arguments");
+  EXPECT_EQ(misspelt.error_message(), "unknown argument \"dryrun\"; did you mean \"dry_run\"?");
+  EXPECT_FALSE(std::filesystem::exists(marker));
+  for (const protocol::ToolDescription& tool : protocol::builtin_tools()) {
+    Answer answer = call(std::string(tool.name), R"({"zzzzzzzzzzzz":1})");
+    ASSERT_TRUE(answer.is_error()) << tool.name;
+    EXPECT_EQ(answer.error_code(), -32602) << tool.name;
+    EXPECT_THAT(answer.error_message(), StartsWith("unknown argument \"zzzzzzzzzzzz\"; the tool takes ")) << tool.name;
+  }
+}
+
+TEST_F(AgentTest, AMissingArgumentIsNamed) {
+  EXPECT_EQ(call("run_command", R"({"args":["a"]})").error_message(), "argument \"name\" is missing");
+  EXPECT_EQ(call("run_command", R"({"name":null})").error_message(), "argument \"name\" is missing");
+  EXPECT_EQ(call("run_command", "null").error_message(), "argument \"name\" is missing");
+  EXPECT_EQ(call("service_control", R"({"action":"start"})").error_message(), "argument \"service\" is missing");
+  EXPECT_EQ(call("file_read", "{}").error_message(), "argument \"path\" is missing");
+}
+
+TEST(EncodeAnswer, WhatDoesNotFitIntoALineBecomesAFailure) {
+  std::string small = encode_answer("1", {.text = "fine", .structured = {}, .outcome = {}, .reason = {}});
+  EXPECT_THAT(small, HasSubstr("fine"));
+  ToolReply reply;
+  reply.text = std::string(protocol::default_max_line_bytes, 'x');
+  std::string line = encode_answer("\"abc\"", reply);
+  EXPECT_LT(line.size(), 1000U);
+  EXPECT_THAT(line, testing::AllOf(HasSubstr(R"("id":"abc")"), HasSubstr("result_too_large"), HasSubstr("failure")));
+  reply.error_code = protocol::internal_error_code;
+  EXPECT_LT(encode_answer("1", reply).size(), 1000U);
+}
+
 TEST_F(AgentTest, RunsAnAllowlistedCommand) {
   Answer answer = call("run_command", R"({"name":"echo","args":["hello","world"]})");
   EXPECT_EQ(answer.text(), "hello world\n");

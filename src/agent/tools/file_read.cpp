@@ -83,7 +83,7 @@ ToolReply read_permitted(const ReadPolicy& policy, const std::string& path) {
 
 CancelHook file_read(ToolServices& services, ToolCall call) {
   Arguments arguments = HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "file_read", false));
-  std::string given = HIVE_TRY_ARGUMENT(call, arguments.string("path")).value_or("");
+  std::string given = HIVE_TRY_ARGUMENT(call, arguments.required_string("path"));
   std::string path = HIVE_TRY_ARGUMENT(call, normalise_path(given));
   ReadPolicy policy(services);
   if (policy.root_of(path) == nullptr && !policy.cat_admits(path)) {

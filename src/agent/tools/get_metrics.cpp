@@ -1,3 +1,4 @@
+#include "agent/arguments.h"
 #include "agent/tools/metrics_sampler.h"
 #include "agent/tools/tools.h"
 #include "protocol/agent_protocol.h"
@@ -5,6 +6,7 @@
 namespace hive::agent {
 
 CancelHook get_metrics(ToolServices& services, ToolCall call) {
+  HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "get_metrics", true));
   auto metrics = services.metrics.sample();
   if (!metrics) {
     call.reply({.text = "metrics cannot be read: " + metrics.error().message,

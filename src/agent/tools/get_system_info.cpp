@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "agent/arguments.h"
 #include "agent/command_tool.h"
 #include "agent/tools/host_facts.h"
 #include "agent/tools/tools.h"
@@ -42,6 +43,7 @@ ToolReply describe_host(std::vector<std::string> services) {
 }  // namespace
 
 CancelHook get_system_info(ToolServices& services, ToolCall call) {
+  HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "get_system_info", true));
   // sd_booted(3): this folder exists exactly where systemd runs the machine.
   auto systemctl = exec::resolve_executable("systemctl");
   if (!systemctl || ::access("/run/systemd/system", F_OK) != 0) {

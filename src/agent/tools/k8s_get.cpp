@@ -16,7 +16,7 @@ bool is_resource_type(std::string_view text) {
 
 CancelHook k8s_get(ToolServices& services, ToolCall call) {
   Arguments arguments = HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "k8s_get", false));
-  std::string resource = HIVE_TRY_ARGUMENT(call, arguments.string("resource")).value_or("");
+  std::string resource = HIVE_TRY_ARGUMENT(call, arguments.required_string("resource"));
   std::string name_space = HIVE_TRY_ARGUMENT(call, arguments.string("namespace")).value_or("");
   if (!is_resource_type(resource)) {
     call.reply(invalid_arguments("Invalid resource: use one resource type in lower case, for example pods"));

@@ -26,7 +26,7 @@ constexpr std::array<Manager, 5> managers = {{
 
 CancelHook package_query(ToolServices& services, ToolCall call) {
   Arguments arguments = HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "package_query", false));
-  std::string wanted = HIVE_TRY_ARGUMENT(call, arguments.string("manager")).value_or("");
+  std::string wanted = HIVE_TRY_ARGUMENT(call, arguments.required_string("manager"));
   std::string package = HIVE_TRY_ARGUMENT(call, arguments.string("name")).value_or("");
   const auto* manager = std::ranges::find(managers, wanted, &Manager::name);
   if (manager == managers.end()) {

@@ -8,8 +8,7 @@ namespace hive::agent {
 
 CancelHook run_command(ToolServices& services, ToolCall call) {
   Arguments arguments = HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "run_command", false));
-  // A call without a name is refused by the allowlist, as the reference does.
-  std::string name = HIVE_TRY_ARGUMENT(call, arguments.string("name")).value_or("");
+  std::string name = HIVE_TRY_ARGUMENT(call, arguments.required_string("name"));
   std::vector<std::string> args = HIVE_TRY_ARGUMENT(call, arguments.strings("args"));
   bool dry_run = HIVE_TRY_ARGUMENT(call, arguments.boolean("dry_run"));
   if (!dry_run) return run_allowlisted(services, std::move(call), name, args);

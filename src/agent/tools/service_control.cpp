@@ -45,8 +45,8 @@ ToolReply judge_status(const exec::CommandResult& result, ToolReply reply) {
 
 CancelHook service_control(ToolServices& services, ToolCall call) {
   Arguments arguments = HIVE_TRY_ARGUMENT(call, Arguments::parse(call.arguments, "service_control", false));
-  std::string action = HIVE_TRY_ARGUMENT(call, arguments.string("action")).value_or("");
-  std::string service = HIVE_TRY_ARGUMENT(call, arguments.string("service")).value_or("");
+  std::string action = HIVE_TRY_ARGUMENT(call, arguments.required_string("action"));
+  std::string service = HIVE_TRY_ARGUMENT(call, arguments.required_string("service"));
   if (std::ranges::find(actions, action) == actions.end()) {
     call.reply(invalid_arguments("Invalid action: use start, stop, restart or status"));
     return {};
