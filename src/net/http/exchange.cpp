@@ -74,7 +74,8 @@ bool Exchange::send(std::string_view piece) {
   if (gone_ || connection_.expired() || progress_ != Progress::streaming) return false;
   if (piece.empty()) return true;
   std::size_t queued = posted_.fetch_add(piece.size()) + unsent_.load(std::memory_order_relaxed);
-  if (queued + piece.size() > max_queue_bytes_) {
+  // What is queued already counts, not the piece: a reader that keeps up may get an answer larger than the whole queue.
+  if (queued >= max_queue_bytes_) {
     mark_gone();
     worker_.dispatch([connection = connection_, number = number_] {
       if (auto alive = connection.lock()) alive->cut_stream(number);

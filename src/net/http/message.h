@@ -44,8 +44,8 @@ struct Response {
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// Queues a piece; false when the client is gone or reads so slowly that the bounded queue is full (then it is
-  /// dropped).
+  /// Queues a piece of any size; false when the client is gone or reads so slowly that the bounded queue was full
+  /// before (then the stream is cut).
   virtual bool send(std::string_view piece) = 0;
   virtual void end() = 0;
 };

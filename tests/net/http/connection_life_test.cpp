@@ -281,6 +281,29 @@ TEST_F(ConnectionLifeTest, AStreamsQueueIsBounded) {
   EXPECT_TRUE(eventually([&] { return server->open_connections() == 0; }));
 }
 
+TEST_F(ConnectionLifeTest, AStreamsPieceMayBeLargerThanItsQueue) {
+  start_holding({.max_stream_queue_bytes = 100'000});
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto stream = take_held()->respond_stream({.content_type = "text/plain"});
+  std::string piece(std::size_t{3} << 20, 'x');
+  EXPECT_TRUE(stream->send(piece));
+  stream->end();
+  EXPECT_NE(client.read_until("\r\n0\r\n\r\n").find("300000\r\n" + piece + "\r\n0\r\n\r\n"), std::string::npos);
+}
+
+TEST_F(ConnectionLifeTest, ALargePieceForAReaderThatDoesNotReadIsDropped) {
+  start_holding({.write_timeout = milliseconds(100), .max_stream_queue_bytes = 100'000});
+  RawClient client(server->port());
+  client.shrink_receive_buffer();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto stream = take_held()->respond_stream({.content_type = "text/plain"});
+  std::string piece(std::size_t{8} << 20, 'x');
+  EXPECT_TRUE(stream->send(piece));
+  EXPECT_TRUE(eventually([&] { return !stream->send(piece); }));
+  EXPECT_TRUE(eventually([&] { return server->open_connections() == 0; }));
+}
+
 TEST_F(ConnectionLifeTest, AStreamKnowsWhenItsClientHasGone) {
   start_holding();
   RawClient client(server->port());

@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "gateway/surfaces/rest/call_answer.h"
 #include "gateway/surfaces/rest/call_request.h"
 #include "gateway/surfaces/rest/endpoints.h"
@@ -98,7 +99,12 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
       finished_ = true;
       timer_.cancel();
     }
-    stream_->send(server_sent_event("result", json_rpc_response(context_->request_id, result)));
+    if (!stream_->send(server_sent_event("result", json_rpc_response(context_->request_id, result)))) {
+      // The stream is cut and not ended, so the client knows that it has no result; the audit log has the outcome.
+      log::warning("a streamed call's result did not reach its client, which has gone or reads too slowly",
+                   {{"request", context_->request_id}});
+      return;
+    }
     stream_->end();
   }
 
