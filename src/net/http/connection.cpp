@@ -164,8 +164,8 @@ void Connection::process(std::string_view fresh) {
   while (phase_ == Phase::reading && !data.empty()) {
     if (!parser_) parser_ = shard_.acquire_parser(server_->parser_limits);
     data.remove_prefix(parser_->feed(data));
-    if (!account_body()) {
-      refuse({503, "overloaded", "too many request bodies are arriving at once; try again later"});
+    if (std::optional<Refusal> refusal = account_body()) {
+      refuse(*std::move(refusal));
     } else if (parser_->state() == RequestParser::State::failed) {
       refuse(parser_->refusal());
     } else if (parser_->state() == RequestParser::State::complete) {
@@ -201,18 +201,27 @@ void Connection::update_stage() {
   if (now == Stage::body) deadline_ = after(server_->options.body_timeout);
 }
 
-bool Connection::account_body() {
+std::optional<Refusal> Connection::account_body() {
   std::size_t size = parser_->body_size();
-  if (size <= counted_body_bytes_) return true;
+  if (size <= counted_body_bytes_) return std::nullopt;
   std::size_t added = size - counted_body_bytes_;
   counted_body_bytes_ = size;
-  return server_->buffered_body_bytes.fetch_add(added, std::memory_order_relaxed) + added <=
-         server_->options.max_buffered_body_bytes;
+  std::size_t all = server_->buffered_body_bytes.fetch_add(added, std::memory_order_relaxed) + added;
+  std::size_t of_source = slot_.source_body_bytes().fetch_add(added, std::memory_order_relaxed) + added;
+  if (of_source > server_->max_source_body_bytes) {
+    return Refusal{429, "overloaded",
+                   "too many request bodies are arriving from your address at once; try again later"};
+  }
+  if (all > server_->options.max_buffered_body_bytes) {
+    return Refusal{503, "overloaded", "too many request bodies are arriving at once; try again later"};
+  }
+  return std::nullopt;
 }
 
 void Connection::release_body_account() {
   if (counted_body_bytes_ == 0) return;
   server_->buffered_body_bytes.fetch_sub(counted_body_bytes_, std::memory_order_relaxed);
+  slot_.source_body_bytes().fetch_sub(counted_body_bytes_, std::memory_order_relaxed);
   counted_body_bytes_ = 0;
 }
 
@@ -296,12 +305,16 @@ void Connection::stream_piece(std::uint64_t number, std::string_view piece) {
   out.clear();
   append_chunk(out, piece);
   write(out, {});
+  if (out.capacity() > 2 * max_copied_body_bytes) out = {};
 }
 
 void Connection::end_stream(std::uint64_t number) {
   if (!is_current(number) || phase_ != Phase::streaming) return;
   exchange_open_ = false;
   phase_ = Phase::writing;
+  // A large last piece may still be on its way, and gets the time of an answer of that size.
+  std::size_t unsent = output_.size() - output_written_;
+  if (unsent > 0) deadline_ = after(server_->options.write_timeout + std::chrono::seconds(unsent / min_bytes_a_second));
   write(is_chunked_ && !is_head_request_ ? "0\r\n\r\n" : "", {});
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,7 +81,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_peer_closed();
   void process(std::string_view fresh);
   void update_stage();
-  bool account_body();
+  /// Counts what has arrived of a body; a refusal when that is too much.
+  std::optional<Refusal> account_body();
   void release_body_account();
   void dispatch();
   void refuse(Refusal refusal);

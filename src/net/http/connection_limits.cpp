@@ -10,11 +10,11 @@ namespace hive::net::http {
 std::optional<ConnectionLimits::Slot> ConnectionLimits::acquire(const std::string& source) {
   std::lock_guard lock(mutex_);
   if (total_ >= max_total_) return std::nullopt;
-  std::size_t& count = sources_[source];
-  if (count >= max_per_source_) return std::nullopt;
-  ++count;
+  Sources::value_type& entry = *sources_.try_emplace(source).first;
+  if (entry.second.connections >= max_per_source_) return std::nullopt;
+  ++entry.second.connections;
   ++total_;
-  return Slot(shared_from_this(), source);
+  return Slot(shared_from_this(), entry);
 }
 
 std::size_t ConnectionLimits::total() const {
@@ -22,11 +22,10 @@ std::size_t ConnectionLimits::total() const {
   return total_;
 }
 
-void ConnectionLimits::release(const std::string& source) {
+void ConnectionLimits::release(Sources::value_type& source) {
   std::lock_guard lock(mutex_);
   --total_;
-  auto found = sources_.find(source);
-  if (--found->second == 0) sources_.erase(found);
+  if (--source.second.connections == 0) sources_.erase(sources_.find(source.first));
 }
 
 std::string source_of(const std::string& address) {

@@ -24,9 +24,10 @@ struct ServerOptions {
   std::chrono::milliseconds write_timeout = std::chrono::seconds(30);
   std::size_t max_connections = 4096;
   std::size_t max_connections_per_source = 1024;  ///< a source is an IPv4 address or an IPv6 /64
-  /// Bodies that are still arriving, over all connections; beyond it requests are answered 503.
+  /// Bodies that are still arriving, over all connections; beyond it requests are answered 503. One source gets an
+  /// eighth of it, though always enough for one whole body; beyond that its requests are answered 429.
   std::size_t max_buffered_body_bytes = std::size_t{64} << 20;
-  /// What one stream may have queued for a client that does not read.
+  /// What one stream may have queued for a client that does not read before a further piece cuts it.
   std::size_t max_stream_queue_bytes = std::size_t{1} << 20;
   /// Sent with every response that does not set the same header itself.
   Headers default_headers = {

@@ -43,6 +43,7 @@ struct ServerState {
   const ServerOptions options;
   const Handler handler;
   const ParserLimits parser_limits;
+  const std::size_t max_source_body_bytes;  // of max_buffered_body_bytes
   const std::shared_ptr<ConnectionLimits> limits;
   std::vector<std::unique_ptr<Shard>> shards;  // filled before the first connection
   std::atomic<bool> draining = false;

@@ -198,7 +198,7 @@ TEST_F(HostileInputTest, BodiesThatArriveTogetherShareABudget) {
   ASSERT_TRUE(eventually([&] {
     refused = exchange("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 80000\r\n\r\n" +
                        std::string(80'000, 'x'));
-    return status_of(refused) == 503;
+    return status_of(refused) == 429;
   }));
   EXPECT_NE(refused.find("overloaded"), std::string::npos);
   first.send("x");
@@ -206,6 +206,41 @@ TEST_F(HostileInputTest, BodiesThatArriveTogetherShareABudget) {
   EXPECT_EQ(status_for("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 80000\r\n\r\n" +
                        std::string(80'000, 'x')),
             200u);
+}
+
+TEST_F(HostileInputTest, OneSourceCannotUseUpTheBodiesBudgetOfOthers) {
+  start_counting({.max_body_bytes = 10'000, .max_buffered_body_bytes = 80'000});
+  std::vector<std::unique_ptr<RawClient>> greedy;
+  for (int i = 0; i < 20; ++i) {
+    greedy.push_back(std::make_unique<RawClient>(server->port()));
+    greedy.back()->send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9000\r\n\r\n" + std::string(6'000, 'x'));
+  }
+  int refused = 0;
+  for (std::size_t i = 1; i < greedy.size(); ++i) {
+    if (greedy[i]->stays_silent(std::chrono::milliseconds(i < 2 ? 200 : 20))) continue;
+    EXPECT_EQ(status_of(greedy[i]->read_all()), 429u);
+    ++refused;
+  }
+  EXPECT_GE(refused, 18);  // one of them has its place
+  std::string whole = "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 9000\r\n\r\n";
+  whole += std::string(9'000, 'y');
+  RawClient other(server->port(), "127.0.0.1", "127.0.0.2");
+  other.send(whole);
+  EXPECT_EQ(status_of(other.read_all()), 200u);
+}
+
+TEST_F(HostileInputTest, AllSourcesTogetherShareTheBodiesBudget) {
+  start_counting({.max_body_bytes = 10'000, .max_buffered_body_bytes = 20'000});
+  RawClient first(server->port());
+  RawClient second(server->port(), "127.0.0.1", "127.0.0.2");
+  for (RawClient* client : {&first, &second})
+    client->send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9501\r\n\r\n" + std::string(9'500, 'x'));
+  EXPECT_TRUE(eventually([&] {
+    RawClient third(server->port(), "127.0.0.1", "127.0.0.3");
+    third.send("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2000\r\n\r\n" +
+               std::string(2'000, 'z'));
+    return status_of(third.read_all()) == 503;
+  }));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 constexpr int patience_ms = 10'000;
 }
 
-RawClient::RawClient(std::uint16_t port, const std::string& host) {
+RawClient::RawClient(std::uint16_t port, const std::string& host, const std::string& source) {
   sockaddr_storage address{};
   socklen_t size = 0;
   if (host.find(':') != std::string::npos) {
@@ -32,6 +32,12 @@ RawClient::RawClient(std::uint16_t port, const std::string& host) {
     size = sizeof v4;
   }
   fd_.reset(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!source.empty()) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    ::inet_pton(AF_INET, source.c_str(), &own.sin_addr);
+    if (::bind(fd_.get(), reinterpret_cast<sockaddr*>(&own), sizeof own) != 0) fd_.reset();
+  }
   if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) fd_.reset();
   int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

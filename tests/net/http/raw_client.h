@@ -12,7 +12,8 @@ namespace hive::net::http::test {
 /// A client that sends exactly the bytes it is told. Every wait ends after ten seconds at the latest.
 class RawClient {
  public:
-  explicit RawClient(std::uint16_t port, const std::string& host = "127.0.0.1");
+  /// `source`: the IPv4 address to come from, when the kernel is not to choose it.
+  explicit RawClient(std::uint16_t port, const std::string& host = "127.0.0.1", const std::string& source = "");
 
   /// False when the connection does not take them.
   bool send(std::string_view bytes);
