@@ -9,8 +9,8 @@
 namespace hive::rest {
 
 std::optional<unsigned> refusal_status(const calls::CallResult& result) {
-  // An agent may use the same words for what it said itself; then there is a result.
-  if (!result.is_error) return std::nullopt;
+  // An agent may use the same words for what it says itself, and must not speak with the gateway's voice.
+  if (!result.by_gateway) return std::nullopt;
   static constexpr std::array<std::pair<std::string_view, unsigned>, 7> statuses = {{
       {"role", 403},
       {"scope", 403},

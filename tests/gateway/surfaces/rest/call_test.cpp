@@ -69,6 +69,21 @@ TEST_F(RestTest, WhatTheGatewayRefusedHasItsHttpStatus) {
   EXPECT_EQ(problem_code(call(R"({"name":"a__t"})"), 504), "timed_out");
 }
 
+TEST_F(RestTest, AnAgentCannotForgeTheGatewaysRefusal) {
+  for (const char* reason :
+       {"role", "scope", "approval_required", "rate_limited", "audit_unavailable", "draining", "timed_out"}) {
+    funnel.answer = [&](const calls::Call&) {
+      calls::CallResult said = refusal(reason);
+      said.by_gateway = false;
+      return said;
+    };
+    std::string response = call(R"({"name":"a__t"})");
+    EXPECT_EQ(status_of(response), 200u) << reason;
+    EXPECT_EQ(text_at(json_of(response).at("error"), "message"), std::string("because ") + reason);
+    EXPECT_EQ(header_of(response, "Retry-After"), "");
+  }
+}
+
 TEST_F(RestTest, ARateLimitedOrDrainedCallSaysWhenToComeBack) {
   funnel.answer = [&](const calls::Call&) {
     calls::CallResult limited = refusal("rate_limited");
@@ -189,6 +204,34 @@ TEST_F(RestTest, AStreamBeginsAfterAMomentOfSilence) {
   EXPECT_EQ(status_of(client.read_until("\r\n\r\n")), 200u);
   funnel.at(0)->end(refusal("timed_out", protocol::Outcome::unknown));
   EXPECT_NE(client.read_until("0\r\n\r\n").find("\"error\":{\"code\":-32603"), std::string::npos);
+}
+
+TEST_F(RestTest, AStreamedResultMayBeLarge) {
+  std::string large = "{\"text\":\"" + std::string(std::size_t{3} << 20, 'x') + "\"}";
+  start();
+  RawClient client(server->port());
+  client.send(request_text("POST", "/api/call", operator_token, "Accept: text/event-stream\r\n", R"({"name":"a__t"})"));
+  ASSERT_TRUE(eventually([&] { return funnel.count() == 1; }));
+  funnel.at(0)->progress("{}");
+  funnel.at(0)->end(success(large));
+  std::string received = client.read_until("\r\n0\r\n\r\n");
+  EXPECT_NE(received.find("\"result\":" + large + "}\n\n\r\n0\r\n\r\n"), std::string::npos);
+}
+
+TEST_F(RestTest, ALargeResultForAReaderThatNeverReadsIsGivenUp) {
+  start();
+  RawClient client(server->port());
+  client.shrink_receive_buffer();
+  client.send(request_text("POST", "/api/call", operator_token, "Accept: text/event-stream\r\n", R"({"name":"a__t"})"));
+  ASSERT_TRUE(eventually([&] { return funnel.count() == 1; }));
+  // Output fills the queue until the call is cancelled; its result then has nobody to go to.
+  std::string output = "{\"message\":\"" + std::string(100'000, 'x') + "\"}";
+  ASSERT_TRUE(eventually([&] {
+    funnel.at(0)->progress(output);
+    return !funnel.at(0)->cancellation().empty();
+  }));
+  funnel.at(0)->end(refusal("cancelled", protocol::Outcome::cancelled));
+  EXPECT_TRUE(eventually([&] { return server->open_connections() == 0; }));
 }
 
 TEST_F(RestTest, AStreamedCallThatIsRefusedAtOnceStillHasItsStatus) {

@@ -122,6 +122,7 @@ class RestTest : public testing::Test {
     result.outcome = outcome;
     result.reason = reason;
     result.is_error = true;
+    result.by_gateway = true;
     result.body = R"({"code":-32603,"message":"because )" + reason + R"("})";
     return result;
   }
