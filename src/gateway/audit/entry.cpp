@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "base/strings.h"
 #include "base/utf8.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t max_text_bytes = 1024;
 constexpr size_t max_detail_bytes = 4096;
+constexpr size_t max_unknown_keys = 32;
 
 constexpr std::array<std::string_view, field_count> field_names = {
     "seq",
@@ -50,6 +53,11 @@ void append_number(std::string& out, std::uint64_t number) {
   std::array<char, 20> digits{};
   auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
   out.append(digits.data(), end);
+}
+
+// Keys are plain words. An escaped key would be another word to a reader that decodes it.
+bool is_plain_key(std::string_view key) {
+  return !key.empty() && key.find('\\') == std::string_view::npos;
 }
 
 // The longest prefix within the limit that does not cut a character.
@@ -109,6 +117,23 @@ bool has_special(const char* at) {
   return (control | zero_byte(word ^ (ones * '"')) | zero_byte(word ^ (ones * '\\'))) != 0;
 }
 
+std::optional<unsigned> unicode_escape(std::string_view text) {
+  if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
+  unsigned unit = 0;
+  auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
+  if (error != std::errc() || end != text.data() + 6) return std::nullopt;
+  return unit;
+}
+
+// A surrogate needs its other half: JSON readers do not agree on what a lone one is.
+size_t unicode_escape_length(std::string_view text) {
+  auto unit = unicode_escape(text);
+  if (!unit) return 0;
+  if (*unit < 0xd800 || *unit >= 0xe000) return 6;
+  auto low = *unit < 0xdc00 ? unicode_escape(text.substr(6)) : std::nullopt;
+  return low && *low >= 0xdc00 && *low < 0xe000 ? 12 : 0;
+}
+
 // The length of a JSON string with its quotes at the start of `text`; 0 if there is none.
 size_t string_length(std::string_view text) {
   if (!text.starts_with('"')) return 0;
@@ -125,9 +150,8 @@ size_t string_length(std::string_view text) {
     char escape = text[at + 1];
     if (simple_escapes.find(escape) != std::string_view::npos) {
       at += 2;
-    } else if (escape == 'u' && at + 6 <= text.size() &&
-               text.substr(at + 2, 4).find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
-      at += 6;
+    } else if (size_t length = unicode_escape_length(text.substr(at)); length > 0) {
+      at += length;
     } else {
       return 0;
     }
@@ -230,12 +254,16 @@ Result<EntryView> EntryView::parse(std::string_view line) {
   std::string_view rest = line;
   size_t next_field = 0;
   char before = '{';
+  // Such keys are few; a line full of them must not cost a comparison of each with each.
+  std::array<std::string_view, max_unknown_keys> unknown;
+  size_t unknown_count = 0;
   while (true) {
     if (!rest.starts_with(before)) return refused("it is not one flat JSON object");
     rest.remove_prefix(1);
     size_t key_length = string_length(rest);
     if (key_length == 0 || rest.substr(key_length, 1) != ":") return refused("it is not one flat JSON object");
     std::string_view key = rest.substr(1, key_length - 2);
+    if (!is_plain_key(key)) return refused("it has a key that is empty or escaped");
     rest.remove_prefix(key_length + 1);
     size_t length = value_length(rest);
     if (length == 0) return refused("it has a value that is no string, whole number or boolean");
@@ -249,6 +277,11 @@ Result<EntryView> EntryView::parse(std::string_view line) {
       entry.raw_[next_field - 1] = value;
     } else if (std::find(field_names.begin(), field_names.end(), key) != field_names.end()) {
       return refused("its keys are out of order or repeated");
+    } else {
+      auto seen = std::span(unknown).first(unknown_count);
+      if (std::ranges::find(seen, key) != seen.end()) return refused("its keys are out of order or repeated");
+      if (unknown_count == unknown.size()) return refused("it has too many keys that are not known");
+      unknown[unknown_count++] = key;
     }
     if (rest == "}") break;
     before = ',';

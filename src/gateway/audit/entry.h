@@ -60,8 +60,9 @@ void append_entry_head(std::string& out, std::uint64_t seq);
 /// A line taken apart; points into the line.
 class EntryView {
  public:
-  /// Accepts exactly one flat object with the known keys in their order, then no key twice; unknown keys are allowed,
-  /// so that an older verifier reads a newer log. The reason of a refusal is one short phrase.
+  /// Accepts exactly one flat object with the known keys in their order and no key twice, so that every JSON reader
+  /// sees the same values. Up to 32 unknown keys are allowed, so that an older verifier reads a newer log; no key may
+  /// have escapes. The reason of a refusal is one short phrase.
   static Result<EntryView> parse(std::string_view line);
 
   [[nodiscard]] std::uint64_t seq() const { return seq_; }

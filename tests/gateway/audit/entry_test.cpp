@@ -175,5 +175,46 @@ TEST(AuditEntry, AKeyOfALaterVersionIsAllowed) {
   EXPECT_TRUE(EntryView::parse(R"({"seq":1,"time":"t","kind":"event","later":"x","detail":"d","much_later":5})"));
 }
 
+TEST(AuditEntry, WhatTwoJsonReadersCouldReadDifferentlyIsRefused) {
+  for (std::string_view bad : {
+           R"({"seq":1,"time":"t","kind":"event","later":"x","later":"y"})",
+           R"({"seq":1,"time":"t","kind":"event","later":"x","detail":"d","later":"y"})",
+           R"({"seq":1,"time":"t","kind":"event","outc\u006fme":"success"})",
+           R"({"seq":1,"time":"t","kind":"event","outcome":"denied","outc\u006fme":"success"})",
+           R"({"s\u0065q":1,"seq":1,"time":"t","kind":"event"})",
+           R"({"seq":1,"time":"t","kind":"event","lat\"er":1})",
+           R"({"seq":1,"time":"t","kind":"event","":1})",
+       }) {
+    EXPECT_FALSE(EntryView::parse(bad)) << bad;
+  }
+}
+
+TEST(AuditEntry, KeysThatAreNotKnownAreFew) {
+  auto with_unknown = [](int count) {
+    std::string line = R"({"seq":1,"time":"t","kind":"event")";
+    for (int i = 0; i < count; ++i)
+      line += fmt::format(R"(,"later_{}":1)", i);
+    return line + "}";
+  };
+  EXPECT_TRUE(EntryView::parse(with_unknown(32)));
+  EXPECT_FALSE(EntryView::parse(with_unknown(33)));
+}
+
+TEST(AuditEntry, ALoneSurrogateIsRefusedAndAPairIsNot) {
+  auto with_detail = [](std::string_view detail) {
+    return fmt::format(R"({{"seq":1,"time":"t","kind":"event","detail":"{}"}})", detail);
+  };
+  for (std::string_view bad :
+       {"\\ud800", "\\udc00", "\\udc00\\ud800", "\\ud800\\ud800", "\\ud800x", "\\ud800\\n", "\\u+123"}) {
+    EXPECT_FALSE(EntryView::parse(with_detail(bad))) << bad;
+    EXPECT_FALSE(json::validate(with_detail(bad))) << bad;
+  }
+  std::string good = with_detail("\\ud83d\\ude00");
+  auto entry = EntryView::parse(good);
+  ASSERT_TRUE(entry);
+  EXPECT_TRUE(json::validate(good));
+  EXPECT_EQ(entry->text(Field::detail), "\U0001f600");
+}
+
 }  // namespace
 }  // namespace hive::audit
