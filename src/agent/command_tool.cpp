@@ -106,6 +106,9 @@ ToolReply command_reply(const CommandResult& result, size_t max_output_bytes, st
     case Ending::cancelled:
       reply = cancelled(fmt::format("command cancelled: {}", force_text(result.force)), text);
       break;
+    case Ending::unknown:
+      reply = failed("exit_status_unknown", fmt::format("command failed: {}", result.problem), text);
+      break;
     case Ending::not_started:
       reply = failed("not_started", fmt::format("command failed: {}", result.problem));
       break;

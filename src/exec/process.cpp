@@ -20,12 +20,18 @@ namespace {
 constexpr size_t read_turn_bytes = size_t{256} << 10;
 constexpr std::chrono::milliseconds poll_interval{20};
 
-bool wait_for_exit(int pidfd, siginfo_t& status, int options) {
+enum class Exit {
+  none,     // it lives
+  known,    // its status has been taken
+  unknown,  // it is no child of ours any more: somebody else took its status, or the kernel, where SIGCHLD is ignored
+};
+
+Exit take_exit(int pidfd, siginfo_t& status) {
   // P_PIDFD is 3; glibc knows it, the C++ enumeration idtype_t in older headers may not.
-  while (::waitid(static_cast<idtype_t>(3), static_cast<id_t>(pidfd), &status, options) < 0) {
-    if (errno != EINTR) return false;
+  while (::waitid(static_cast<idtype_t>(3), static_cast<id_t>(pidfd), &status, WEXITED | WNOHANG) < 0) {
+    if (errno != EINTR) return Exit::unknown;
   }
-  return status.si_pid != 0;
+  return status.si_pid != 0 ? Exit::known : Exit::none;
 }
 
 bool same_process(const ProcessInfo& left, const ProcessInfo& right) {
@@ -52,6 +58,7 @@ Process::~Process() {
 }
 
 void Process::start() {
+  host_->starts();
   deadline_ = host_->worker.schedule(command_.timeout, [this] { stop(Ending::timed_out); });
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) < 0) {
@@ -93,6 +100,7 @@ void Process::start() {
 }
 
 void Process::on_spawned() {
+  host_->start_ended();
   if (!spawned_) {
     if (stage_ != Stage::starting) return;
     if (!stop_wanted_) {
@@ -138,7 +146,8 @@ void Process::watch_exit() {
 void Process::on_exit() {
   if (!exit_.is_open()) return;
   siginfo_t status{};
-  if (!wait_for_exit(exit_.native_handle(), status, WEXITED | WNOHANG)) {
+  Exit exit = take_exit(exit_.native_handle(), status);
+  if (exit == Exit::none) {
     watch_exit();
     return;
   }
@@ -146,13 +155,16 @@ void Process::on_exit() {
   exit_.close(ignored);
   exited_ = true;
   host_->reaped(pid_);
-  if (status.si_code == CLD_EXITED) {
+  if (exit == Exit::known && status.si_code == CLD_EXITED) {
     result_.exit_code = status.si_status;
-  } else {
+  } else if (exit == Exit::known) {
     result_.signal = status.si_status;
   }
   if (stage_ == Stage::ended) return;  // it had been given up
-  if (stage_ == Stage::running) result_.ending = result_.exit_code ? Ending::exited : Ending::signalled;
+  if (stage_ == Stage::running) {
+    result_.ending = result_.exit_code ? Ending::exited : result_.signal ? Ending::signalled : Ending::unknown;
+    if (result_.ending == Ending::unknown) result_.problem = "exit status unknown: another part of the system took it";
+  }
   read_output();
   advance();
 }
@@ -413,7 +425,7 @@ void Process::kill_now() {
   pollfd ready{.fd = pidfd, .events = POLLIN, .revents = 0};
   siginfo_t status{};
   if (::poll(&ready, 1, static_cast<int>(host_->options.kill_wait.count())) > 0) {
-    wait_for_exit(pidfd, status, WEXITED | WNOHANG);
+    (void)take_exit(pidfd, status);
   }
   exited_ = true;
   host_->reaped(pid_);

@@ -27,6 +27,10 @@ struct ProcessHost {
 
   /// The command has ended and its result has been taken; may destroy it.
   virtual void finished(Process& process) = 0;
+  /// The pool begins to start a command, and the end of that; in between there may be a child that started() has not
+  /// named yet.
+  virtual void starts() = 0;
+  virtual void start_ended() = 0;
   virtual void started(pid_t pid) = 0;
   virtual void reaped(pid_t pid) = 0;
   /// Whether this is the leader of a command that has not been reaped.

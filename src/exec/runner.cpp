@@ -26,11 +26,18 @@ struct Runner::State : ProcessHost, std::enable_shared_from_this<Runner::State> 
     reap_orphans();
   }
 
+  void starts() override { ++starting; }
+  void start_ended() override { --starting; }
   void started(pid_t pid) override { pids.insert(pid); }
   void reaped(pid_t pid) override { pids.erase(pid); }
   [[nodiscard]] bool is_command(pid_t pid) const override { return pids.contains(pid); }
 
   void reap_orphans() {
+    if (starting > 0 && !orphans.has_list()) {
+      // Without that list a command that is just being started cannot be told from an orphan.
+      arm_reaper();
+      return;
+    }
     size_t living = orphans.reap([this](pid_t pid) { return is_command(pid); });
     if (living == 0 && processes.empty()) {
       reap_timer.cancel();
@@ -53,6 +60,7 @@ struct Runner::State : ProcessHost, std::enable_shared_from_this<Runner::State> 
 
   std::unordered_map<Process*, std::shared_ptr<Process>> processes;
   std::unordered_set<pid_t> pids;  // of commands that were started and not reaped
+  size_t starting = 0;             // commands that the pool is at
   net::Timer reap_timer;
   bool reap_armed = false;
 };

@@ -35,6 +35,7 @@ struct Command {
 enum class Ending {
   exited,       ///< by itself, with exit_code
   signalled,    ///< by a signal that was not ours
+  unknown,      ///< by itself, but how cannot be found out; `problem` says so
   timed_out,    ///< we ended it at its deadline
   cancelled,    ///< we ended it because cancel() was called
   not_started,  ///< it never ran; `problem` says why
@@ -56,7 +57,7 @@ struct CommandResult {
   unsigned leftovers_killed = 0;  ///< processes that outlived a command which ended by itself
   CapturedOutput output;
   std::chrono::milliseconds duration{0};
-  std::string problem;  ///< for not_started
+  std::string problem;  ///< for not_started and unknown
 };
 
 /// A command that was handed to a Runner. Only on its worker.

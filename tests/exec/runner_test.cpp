@@ -105,6 +105,21 @@ TEST_F(RunnerTest, AFloodDoesNotHoldUpOtherCommands) {
   EXPECT_EQ(flood.get().ending, Ending::timed_out);
 }
 
+// With SIGCHLD ignored, as a careless parent may hand it down, the kernel throws exit statuses away.
+TEST_F(RunnerTest, ACommandWhoseStatusIsLostHasEndedAllTheSame) {
+  make_runner();
+  auto before = ::signal(SIGCHLD, SIG_IGN);
+  CommandResult result = run(shell("echo said", std::chrono::seconds(20)));
+  ::signal(SIGCHLD, before);
+  EXPECT_EQ(result.ending, Ending::unknown);
+  EXPECT_FALSE(result.exit_code);
+  EXPECT_FALSE(result.signal);
+  EXPECT_THAT(result.problem, testing::StartsWith("exit status unknown"));
+  EXPECT_EQ(result.output.head, "said\n");
+  EXPECT_LT(result.duration, std::chrono::seconds(15));
+  EXPECT_EQ(run(shell("exit 3")).exit_code, 3);
+}
+
 TEST_F(RunnerTest, EndsACommandAtItsDeadline) {
   CommandResult result = run(shell("echo before; sleep 600; echo after", milliseconds(200)));
   EXPECT_EQ(result.ending, Ending::timed_out);
