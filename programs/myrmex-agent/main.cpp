@@ -1,8 +1,10 @@
+#include <chrono>
 #include <cstdio>
 #include <future>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -24,6 +26,9 @@ constexpr int bad_configuration = 1;
 
 // After this long the first connection stands, or the gateway is away and the wait will be longer.
 constexpr std::chrono::milliseconds start_phase = std::chrono::seconds(5);
+
+// Running commands get up to 4.5 s to end and their results must be sent; nothing after that should take long.
+constexpr std::chrono::milliseconds end_limit = std::chrono::seconds(6);
 
 constexpr std::string_view help_text =
     R"(myrmex-agent: lets a gateway operate this machine, as far as its allowlist goes
@@ -85,6 +90,9 @@ hive::Result<Options> parse_options(int argc, char** argv) {
       return hive::fail(hive::ErrorCode::invalid_argument, "unknown option \"{}\"", argv[i]);
     }
   }
+  if (options.json && !options.check && !options.help && !options.version) {
+    return hive::fail(hive::ErrorCode::invalid_argument, "--json goes with --check-config only");
+  }
   return options;
 }
 
@@ -118,6 +126,29 @@ void wait_for_end(const sigset_t& signals) {
   }
 }
 
+// Ends the program when its orderly end takes too long: a thread that reads from a dead network file system cannot be
+// ended, and whoever sent SIGTERM should not have to send SIGKILL. The kernel ends the commands with us.
+class EndLimit {
+ public:
+  explicit EndLimit(std::chrono::milliseconds limit)
+      : thread_([future = ended_.get_future(), limit] {
+          if (future.wait_for(limit) == std::future_status::ready) return;
+          hive::log::warning("ending although a file system or a command hangs");
+          std::fflush(nullptr);
+          ::_exit(0);
+        }) {}
+  ~EndLimit() {
+    ended_.set_value();
+    thread_.join();
+  }
+  EndLimit(const EndLimit&) = delete;
+  EndLimit& operator=(const EndLimit&) = delete;
+
+ private:
+  std::promise<void> ended_;
+  std::thread thread_;
+};
+
 int run(const std::string& config_path) {
   auto config = hive::config::load_agent_config(config_path);
   if (!config) {
@@ -127,11 +158,15 @@ int run(const std::string& config_path) {
   hive::log::set_level(config->log_level);
 
   ::signal(SIGPIPE, SIG_IGN);
+  // Whoever started us may have ignored it, and then the exit statuses of commands would be lost.
+  ::signal(SIGCHLD, SIG_DFL);
   sigset_t signals = handled_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Few threads allocate here; one heap for each of them would cost more memory than it saves time.
   ::mallopt(M_ARENA_MAX, 2);
 
+  // Starting a program can hang as long as its file system does; dialling must go on meanwhile.
+  hive::net::Runtime dialling(0, 1);
   hive::net::Runtime runtime(1, 2);
   hive::net::Worker& worker = runtime.worker(0);
   auto agent = hive::agent::Agent::create(runtime, worker, *config);
@@ -140,7 +175,7 @@ int run(const std::string& config_path) {
     return bad_configuration;
   }
   auto tunnel = hive::agent::Tunnel::create(
-      runtime, worker, *config,
+      dialling, worker, *config,
       {.on_connected =
            [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) { (*agent)->serve(std::move(channel)); },
        .on_state = {}});
@@ -158,6 +193,7 @@ int run(const std::string& config_path) {
   runtime.start();
 
   wait_for_end(signals);
+  EndLimit limit(end_limit);
   std::promise<void> stopped;
   worker.post([&] {
     (*agent)->stop([&] {
@@ -167,6 +203,7 @@ int run(const std::string& config_path) {
     });
   });
   stopped.get_future().wait();
+  dialling.stop();
   runtime.stop();
   trim.cancel();
   tunnel->reset();

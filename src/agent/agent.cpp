@@ -15,6 +15,9 @@ namespace {
 constexpr std::chrono::milliseconds stop_limit{4500};
 constexpr std::chrono::milliseconds stop_poll{20};
 
+// Reads take microseconds unless a file system hangs. Then more threads would only hang as well.
+constexpr size_t read_threads = 2;
+
 }  // namespace
 
 struct Agent::State final : SessionHost, std::enable_shared_from_this<Agent::State> {
@@ -25,12 +28,14 @@ struct Agent::State final : SessionHost, std::enable_shared_from_this<Agent::Sta
         allowlist(std::move(used_allowlist)),
         runner(std::move(used_runner)),
         metrics(std::move(used_metrics)),
+        reads(read_threads, config.max_concurrent_calls),
         tool_services{.runtime = used_runtime,
                       .worker = used_worker,
                       .config = config,
                       .allowlist = allowlist,
                       .runner = *runner,
-                      .metrics = *metrics} {}
+                      .metrics = *metrics,
+                      .reads = reads} {}
 
   ToolServices& services() override { return tool_services; }
 
@@ -68,6 +73,7 @@ struct Agent::State final : SessionHost, std::enable_shared_from_this<Agent::Sta
   exec::Allowlist allowlist;
   std::unique_ptr<exec::Runner> runner;
   std::unique_ptr<MetricsSampler> metrics;
+  ReadPool reads;
   ToolServices tool_services;
   std::unordered_map<Session*, std::shared_ptr<Session>> sessions;
   size_t calls = 0;
@@ -95,6 +101,7 @@ Agent::~Agent() {
   for (const auto& [pointer, session] : state_->sessions)
     session->let_go();
   state_->sessions.clear();
+  state_->reads.finish();
   // Kills what still runs, while the services of the tools are there.
   state_->runner.reset();
 }

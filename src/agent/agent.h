@@ -13,7 +13,8 @@ namespace hive::agent {
 
 /// Answers the calls of a gateway: what a channel brings goes through the allowlist to the tools, many at once.
 /// Belongs to one worker: every function and callback runs there. Destroy it after the runtime has stopped, because
-/// work in the pool may still use it.
+/// work in the pool may still use it. The destructor waits for reads of files; one from a dead network file system
+/// never ends, so a program that must end sets itself a limit.
 class Agent {
  public:
   /// Compiles the allowlist; may block. The error lists every broken entry.

@@ -1,5 +1,6 @@
 #include "agent/tool.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -29,8 +30,10 @@ struct PooledCall {
   std::move_only_function<ToolReply()> work;
   ToolReply result;  // written by the pool before it posts
   net::Timer deadline;
+  std::atomic<bool> answered = false;  // read by the pool
 
   void reply(ToolReply reply) {
+    answered = true;
     deadline.cancel();
     if (auto callback = std::exchange(call.reply, nullptr)) callback(std::move(reply));
   }
@@ -96,12 +99,16 @@ CancelHook run_in_pool(ToolServices& services, ToolCall call, std::move_only_fun
       late->reply(failed("timed_out", fmt::format("command timed out: no answer after {} ms", timeout.count())));
     }
   });
-  services.runtime.run_blocking([pooled, &worker = services.worker]() mutable {
-    pooled->result = pooled->work();
+  bool taken = services.reads.run([pooled, &worker = services.worker]() mutable {
+    if (!pooled->answered) pooled->result = pooled->work();
     pooled->work = nullptr;
     // The last reference must not end on this thread.
-    worker.post([taken = std::move(pooled)] { taken->reply(std::move(taken->result)); });
+    worker.post([ended = std::move(pooled)] { ended->reply(std::move(ended->result)); });
   });
+  if (!taken) {
+    pooled->reply(denied("busy", "agent is busy: too many reads of files have not returned; a file system may hang"));
+    return {};
+  }
   return [weak = std::weak_ptr(pooled)] {
     if (auto waiting = weak.lock()) waiting->reply(cancelled("cancelled by the caller"));
   };

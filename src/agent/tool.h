@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/read_pool.h"
 #include "config/agent_config.h"
 #include "exec/allowlist.h"
 #include "exec/runner.h"
@@ -41,6 +42,7 @@ struct ToolServices {
   const exec::Allowlist& allowlist;
   exec::Runner& runner;
   MetricsSampler& metrics;
+  ReadPool& reads;
 };
 
 /// Ends a call early; the reply follows as usual. Empty when the tool has replied already.
@@ -67,8 +69,9 @@ std::string encode_tool_result(const ToolReply& reply);
 /// other calls, so a reply that does not fit becomes the failure result_too_large.
 std::string encode_answer(std::string_view raw_id, const ToolReply& reply);
 
-/// Runs `work` in the pool for blocking work and replies with what it returns, but not later than the call's deadline
-/// or its cancellation; work that is still busy then is let go.
+/// Runs `work` in the pool for reads and replies with what it returns, but not later than the call's deadline or its
+/// cancellation; work that is still busy then is let go, and work that has not begun is dropped. Denied as busy when
+/// too much of it has not returned.
 CancelHook run_in_pool(ToolServices& services, ToolCall call, std::move_only_function<ToolReply()> work);
 
 }  // namespace hive::agent

@@ -4,6 +4,7 @@
 
 #include <boost/json/serialize.hpp>
 
+#include "agent/command_tool.h"
 #include "agent_fixture.h"
 #include "base/strings.h"
 #include "crypto/sha256.h"
@@ -174,6 +175,19 @@ TEST_F(AgentTest, ASignalIsToldApartFromAnExitCode) {
   EXPECT_EQ(by_signal.structured().at("signal").as_int64(), 9);
   EXPECT_FALSE(by_signal.structured().as_object().contains("exit_code"));
   EXPECT_THAT(run(exited).text(), HasSubstr("exit status 137"));
+}
+
+TEST(CommandReply, AnUnknownExitStatusIsAFailureThatSaysSo) {
+  exec::CommandResult result;
+  result.ending = exec::Ending::unknown;
+  result.problem = "exit status unknown: another part of the system took it";
+  result.output.head = "done\n";
+  result.output.total_bytes = 5;
+  ToolReply reply = command_reply(result, 1024, std::chrono::seconds(1));
+  EXPECT_EQ(reply.outcome, protocol::Outcome::failure);
+  EXPECT_EQ(reply.reason, "exit_status_unknown");
+  EXPECT_THAT(reply.text, testing::AllOf(HasSubstr("exit status unknown"), HasSubstr("done")));
+  EXPECT_THAT(reply.structured, testing::Not(HasSubstr("exit_code")));
 }
 
 TEST_F(AgentTest, AProgramThatIsNotInstalledIsAFailureNotADenial) {
