@@ -1,9 +1,11 @@
 #include "cli/audit_commands.h"
 
+#include <charconv>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
+#include "base/strings.h"
 #include "cli/audit_export.h"
 #include "cli/audit_list.h"
 #include "cli/audit_proofs.h"
@@ -46,6 +48,19 @@ void add_host_key_option(CLI::App& command, std::string& value) {
       ->type_name("FILE");
 }
 
+// CLI11 would take -1 for the largest number there is.
+std::string a_number(const std::string& text) {
+  std::uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return {};
+  return quote(text) + " is not a whole number from 0 on";
+}
+
+std::string a_time(const std::string& text) {
+  if (audit::is_time_prefix(text)) return {};
+  return quote(text) + " is not a time like 2026-11-30T12:57:23Z, or the beginning of one";
+}
+
 // CLI11's own message would not tell of the variables that do as well.
 void need_log(const std::string& value) {
   if (value.empty()) throw CLI::RequiredError("--log FILE (or MYRMEX_AUDIT_LOG)");
@@ -65,7 +80,9 @@ void add_verify_options(CLI::App& command, AuditVerifyOptions& options) {
       ->type_name("FILE");
   command.add_option("--checkpoint", options.checkpoint, "a checkpoint note that the log must go on from")
       ->type_name("FILE");
-  command.add_option("--min-size", options.min_size, "entries that the log must have at least")->type_name("N");
+  command.add_option("--min-size", options.min_size, "entries that the log must have at least")
+      ->check(a_number)
+      ->type_name("N");
   command.add_flag("--every-signature", options.every_signature, "verify each checkpoint's signature; slow");
 }
 
@@ -121,9 +138,13 @@ void add_reading(CLI::App& app, const Shared& options, int& exit_code, const Out
           "only with this outcome")
       ->check(CLI::IsMember({"success", "denied", "failure", "cancelled", "expired", "unknown"}))
       ->type_name("OUTCOME");
-  list->add_option("--since", query.since, "only from this time on, UTC like 2026-11-30T12:57:23Z")->type_name("TIME");
-  list->add_option("--until", query.until, "only up to this time")->type_name("TIME");
-  list->add_option("--before", query.before_seq, "only entries with a smaller number")->type_name("SEQ");
+  list->add_option("--since", query.since, "only from this time on, UTC like 2026-11-30T12:57:23Z")
+      ->check(a_time)
+      ->type_name("TIME");
+  list->add_option("--until", query.until, "only up to this time")->check(a_time)->type_name("TIME");
+  list->add_option("--before", query.before_seq, "only entries with a smaller number")
+      ->check(a_number)
+      ->type_name("SEQ");
   list->add_option("--limit", query.limit, "how many (50)")->check(CLI::Range(1, 1000))->type_name("N");
   list->callback([options, &exit_code, &format] {
     need_log(options->list_log);
@@ -149,7 +170,7 @@ void add_reading(CLI::App& app, const Shared& options, int& exit_code, const Out
 
 void add_proving(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
   CLI::App* prove = app.add_subcommand("prove", "write the proof that an entry stands in a log");
-  prove->add_option("seq", options->prove.seq, "the entry's number")->required()->type_name("SEQ");
+  prove->add_option("seq", options->prove.seq, "the entry's number")->required()->check(a_number)->type_name("SEQ");
   add_log_option(*prove, options->prove.log);
   prove->add_option("--out", options->prove.out, "where to (standard output)")->type_name("FILE");
   prove->callback([options, &exit_code] {

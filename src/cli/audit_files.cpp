@@ -1,10 +1,18 @@
 #include "cli/audit_files.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/strings.h"
 #include "cli/exit_code.h"
+#include "gateway/audit/chain.h"
+#include "gateway/audit/line_reader.h"
+#include "gateway/audit/log_source.h"
 
 namespace hive::cli {
 
@@ -35,6 +43,37 @@ Result<audit::Checkpoint> read_checkpoint_note(const std::string& path, const cr
                                                std::string_view origin) {
   std::string note = TRY(read_file(path, max_note_bytes));
   return TRY_CONTEXT(path, audit::verify_checkpoint_note(note, origin, key));
+}
+
+Result<void> write_named_file(const std::string& path, std::string_view content) {
+  // The temporary file stands beside it; said of that name, a missing folder would only puzzle.
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    return std::unexpected(system_error(errno, path));
+  }
+  return write_file_atomically(path, content, 0644);
+}
+
+Result<void> require_good_log(const std::string& log, const std::string& host_key) {
+  std::optional<crypto::PublicKey> key;
+  if (!host_key.empty()) key = TRY(read_host_key(host_key));
+  audit::LogSource source = TRY(audit::LogSource::open(log));
+  audit::LineReader reader(source.fd.get(), log);
+  audit::Chain chain;
+  std::uint64_t line_number = 0;
+  while (auto line = TRY_CONTEXT("BAD", reader.next())) {
+    ++line_number;
+    auto kind = TRY_CONTEXT(fmt::format("BAD {}: line {}", log, line_number), chain.add(*line));
+    if (kind == audit::Chain::Line::checkpoint && reader.offset() >= source.size) break;
+  }
+  const auto& last = chain.last_checkpoint();
+  if (!last) return fail(ErrorCode::corrupt, "BAD {}: it has no checkpoint: nothing in it is signed", log);
+  if (key) TRY_CONTEXT("BAD " + log, audit::verify_checkpoint(*last, *key));
+  if (chain.entries() > last->checkpoint.size) {
+    print_error(fmt::format("{}: {} entries at the end, which no checkpoint covers yet, are left out", log,
+                            chain.entries() - last->checkpoint.size));
+  }
+  return {};
 }
 
 void print_error(std::string_view message) {

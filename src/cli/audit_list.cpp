@@ -14,6 +14,9 @@ namespace hive::cli {
 
 namespace {
 
+// A file or a pipe has no width of its own, and arguments may be very long. JSON has them whole.
+constexpr std::size_t widest_remark = 200;
+
 std::string page_json(const audit::Page& page) {
   std::string out = "{\"entries\":[";
   for (size_t i = 0; i < page.entries.size(); ++i)
@@ -54,9 +57,10 @@ int run_audit_list(const std::string& log, const audit::Query& query, const Outp
     if (!entry) return report_error(with_context(std::move(entry).error(), log));
     table.add({std::to_string(entry->seq()), entry->text(audit::Field::time), entry->text(audit::Field::kind),
                entry->text(audit::Field::principal), entry->text(audit::Field::action), what_of(*entry),
-               entry->text(audit::Field::outcome), remark_of(*entry)});
+               entry->text(audit::Field::outcome), cut_to_width(remark_of(*entry), widest_remark)});
   }
   std::fputs(table.render(Output(STDOUT_FILENO, STDERR_FILENO).width(), format.color).c_str(), stdout);
+  std::fputs("not verified; run myrmex audit verify\n", stderr);
   if (page->before_seq) {
     std::fputs(fmt::format("older entries: --before {}\n", *page->before_seq).c_str(), stderr);
   }

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,19 @@ Result<std::string> read_proof(const std::string& path) {
   return text;
 }
 
+// For a command that is printed to be pasted into a shell.
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
+  std::string shown = escape_for_terminal(text);
+  if (!shown.empty() && shown.find_first_not_of(plain) == std::string::npos) return shown;
+  std::string word = "'";
+  for (char c : shown) {
+    if (c == '\'') word += "'\\'";
+    word += c;
+  }
+  return word += '\'';
+}
+
 Result<void> write_checkpoint_files(const AuditCheckpointOptions& options, const audit::SealedCheckpoint& sealed) {
   const std::string& folder = options.out;
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return std::unexpected(system_error(errno, folder));
@@ -56,6 +70,7 @@ Result<void> write_checkpoint_files(const AuditCheckpointOptions& options, const
 }  // namespace
 
 int run_audit_prove(const AuditProveOptions& options) {
+  if (auto verified = require_good_log(options.log, {}); !verified) return report_error(verified.error());
   auto proof = audit::prove_entry(options.log, options.seq);
   if (!proof) return report_error(proof.error());
   std::string text = audit::proof_to_json(*proof);
@@ -63,7 +78,7 @@ int run_audit_prove(const AuditProveOptions& options) {
     std::fputs(text.c_str(), stdout);
     return good;
   }
-  if (auto written = write_file_atomically(options.out, text, 0644); !written) return report_error(written.error());
+  if (auto written = write_named_file(options.out, text); !written) return report_error(written.error());
   std::fputs(fmt::format("proof of entry {} with {} hashes written to {}\n", proof->seq, proof->hashes.size(),
                          escape_for_terminal(options.out))
                  .c_str(),
@@ -94,6 +109,7 @@ int run_audit_check(const AuditCheckOptions& options, const OutputOptions& forma
 }
 
 int run_audit_checkpoint(const AuditCheckpointOptions& options) {
+  if (auto verified = require_good_log(options.log, options.host_key); !verified) return report_error(verified.error());
   auto sealed = audit::read_ssh_signed_checkpoint(options.log);
   if (!sealed) return report_error(sealed.error());
   if (options.out.empty()) {
@@ -101,13 +117,15 @@ int run_audit_checkpoint(const AuditCheckpointOptions& options) {
     return good;
   }
   if (auto written = write_checkpoint_files(options, *sealed); !written) return report_error(written.error());
-  std::fputs(
-      fmt::format("checkpoint of {} entries written to {}; check it with:\n"
-                  "  ssh-keygen -Y verify -f allowed_signers -I {} -n {} -s checkpoint.txt.sig < checkpoint.txt\n",
-                  sealed->checkpoint.size, escape_for_terminal(options.out),
-                  escape_for_terminal(sealed->checkpoint.origin), audit::ssh_signature_namespace)
-          .c_str(),
-      stderr);
+  auto file = [&](std::string_view name) { return (std::filesystem::path(options.out) / name).string(); };
+  std::fputs(fmt::format("checkpoint of {} entries written to {}; check it with:\n"
+                         "  ssh-keygen -Y verify -f {} -I {} -n {} -s {} < {}\n{}",
+                         sealed->checkpoint.size, escape_for_terminal(options.out), shell_word(file("allowed_signers")),
+                         shell_word(sealed->checkpoint.origin), audit::ssh_signature_namespace,
+                         shell_word(file("checkpoint.txt.sig")), shell_word(file("checkpoint.txt")),
+                         options.host_key.empty() ? "allowed_signers is written when --host-key is given\n" : "")
+                 .c_str(),
+             stderr);
   return good;
 }
 

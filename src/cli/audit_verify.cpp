@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/strings.h"
 #include "cli/audit_files.h"
 #include "cli/exit_code.h"
@@ -37,7 +36,7 @@ Result<audit::VerifyOptions> prepare(const AuditVerifyOptions& options) {
 
 Result<void> remember(const AuditVerifyOptions& options, const audit::VerifyReport& report) {
   if (options.remember.empty() || !report.good() || !report.last_checkpoint) return {};
-  return write_file_atomically(options.remember, report.last_checkpoint->note, 0644);
+  return write_named_file(options.remember, report.last_checkpoint->note);
 }
 
 std::string counts_text(const Counts& counts) {
@@ -65,7 +64,8 @@ std::string report_json(const AuditVerifyOptions& options, const crypto::PublicK
                         const audit::VerifyReport& report) {
   std::string out = "{\"log\":" + json::encode_string(options.log);
   out += ",\"host_key\":" + json::encode_string(key.fingerprint());
-  out += fmt::format(",\"good\":{},\"origin\":{}", report.good(), json::encode_string(report.origin));
+  out += fmt::format(",\"good\":{},\"signed\":{},\"origin\":{}", report.good(), report.last_signed,
+                     json::encode_string(report.origin));
   out += fmt::format(",\"total_entries\":{},\"checkpoints\":{},\"bytes\":{}", report.entries, report.checkpoints,
                      report.bytes);
   out += ",\"by_kind\":" + counts_json(report.by_kind) + ",\"by_outcome\":" + counts_json(report.by_outcome);
@@ -96,6 +96,21 @@ std::string duration_text(std::int64_t seconds) {
   return fmt::format("{} h", seconds / 3600);
 }
 
+// Names only what the signature bears out; otherwise what was looked for.
+std::string signer_text(const AuditVerifyOptions& options, const crypto::PublicKey& key,
+                        const audit::VerifyReport& report) {
+  if (report.last_signed) {
+    return fmt::format("  origin       {}\n  signed by    {}\n", escape_for_terminal(report.origin), key.fingerprint());
+  }
+  std::string origin;
+  if (!options.origin.empty()) {
+    origin = fmt::format("  expected     origin {}\n", escape_for_terminal(options.origin));
+  } else if (!report.origin.empty()) {
+    origin = fmt::format("  claims       origin {}, not verified\n", escape_for_terminal(report.origin));
+  }
+  return origin + fmt::format("  expected key {}\n", key.fingerprint());
+}
+
 std::string report_text(const AuditVerifyOptions& options, const crypto::PublicKey& key,
                         const audit::VerifyReport& report, bool color) {
   std::string out = report.failure ? styled("BAD", Style::bad, color) : styled("good", Style::good, color);
@@ -103,7 +118,7 @@ std::string report_text(const AuditVerifyOptions& options, const crypto::PublicK
   if (report.failure) out += ": " + escape_for_terminal(failure_text(*report.failure));
   out += fmt::format("\n  entries      {} under {} checkpoints", report.entries, report.checkpoints);
   if (report.failure) out += ", up to the failure";
-  out += fmt::format("\n  origin       {}\n  signed by    {}\n", escape_for_terminal(report.origin), key.fingerprint());
+  out += '\n' + signer_text(options, key, report);
   if (!report.first_time.empty()) {
     out += fmt::format("  time         {} to {}\n", escape_for_terminal(report.first_time),
                        escape_for_terminal(report.last_time));

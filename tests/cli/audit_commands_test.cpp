@@ -308,7 +308,107 @@ TEST_F(AuditCommands, ListPrintsRemoteTextEscapedAndTheNewestLast) {
   auto members = json::parse_object(trim(filtered.out));
   ASSERT_TRUE(members) << filtered.out;
   EXPECT_EQ(json::parse_array(*json::find(*members, "entries"))->size(), 1u);
-  EXPECT_EQ(run({"list", "--log", options_.path, "--since", "yesterday"}).exit_code, 1);
+  EXPECT_EQ(run({"list", "--log", options_.path, "--since", "yesterday"}).exit_code, 2);
+}
+
+TEST_F(AuditCommands, ListSaysOnceThatItDoesNotVerifyAndNotBesideJson) {
+  write_calls();
+  CommandRun listed = run({"list", "--log", options_.path});
+  EXPECT_EQ(listed.error, "not verified; run myrmex audit verify\n");
+  EXPECT_EQ(run({"list", "--log", options_.path}, true).error, "");
+}
+
+TEST_F(AuditCommands, ListCutsLongArgumentsWithoutATerminalToo) {
+  {
+    auto log = open_good();
+    ASSERT_TRUE(log);
+    audit::Record long_one = audit::intent("c1");
+    long_one.arguments = std::string(10000, 'x');
+    ASSERT_TRUE(log->append(long_one));
+  }
+  CommandRun listed = run({"list", "--log", options_.path});
+  EXPECT_THAT(listed.out, HasSubstr("xxxx"));
+  EXPECT_LT(listed.out.size(), 1000u);
+  EXPECT_GT(run({"list", "--log", options_.path}, true).out.size(), 10000u);
+}
+
+TEST_F(AuditCommands, NothingIsProvedOrSignedForFromATamperedLog) {
+  write_calls();
+  std::string text = content();
+  text[text.find("edge-1")] = 'E';
+  replace_content(text);
+  std::string proof = folder_.path("0.proof");
+  std::string out = folder_.path("checkpoint");
+  for (const CommandRun& refused : {run({"prove", "0", "--log", options_.path, "--out", proof}),
+                                    run_here({"checkpoint", "--out", out}), run_here({"checkpoint"})}) {
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.error, AllOf(StartsWith("myrmex: BAD "), HasSubstr("line 5"), HasSubstr("Merkle root")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(proof));
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(AuditCommands, EntriesBehindTheLastCheckpointDoNotStopAProofAndAreTold) {
+  write_calls();
+  replace_content(content() + R"({"seq":3,"time":"t","kind":"event"})" + "\n");
+  CommandRun proved = run({"prove", "1", "--log", options_.path});
+  EXPECT_EQ(proved.exit_code, 0) << proved.error;
+  EXPECT_THAT(proved.error, HasSubstr("1 entries at the end, which no checkpoint covers"));
+  EXPECT_EQ(run({"prove", "3", "--log", options_.path}).exit_code, 1);
+}
+
+TEST_F(AuditCommands, ABadVerdictNamesASignerOnlyIfThatOneSigned) {
+  write_calls();
+  std::string other = folder_.write("other.pub", crypto::PrivateKey::generate("").value().public_key().to_line());
+  CommandRun not_signed = run({"verify", "--log", options_.path, "--host-key", other});
+  EXPECT_EQ(not_signed.exit_code, 1);
+  EXPECT_THAT(not_signed.out,
+              AllOf(Not(HasSubstr("  signed by")), HasSubstr("expected key SHA256:"), HasSubstr("not verified")));
+  CommandRun as_json = run({"verify", "--log", options_.path, "--host-key", other}, true);
+  EXPECT_THAT(as_json.out, HasSubstr("\"signed\":false"));
+  CommandRun other_origin = run_here({"verify", "--origin", "elsewhere"});
+  EXPECT_EQ(other_origin.exit_code, 1);
+  EXPECT_THAT(other_origin.out, AllOf(Not(HasSubstr("  signed by")), HasSubstr("expected     origin elsewhere")));
+  CommandRun too_short = run_here({"verify", "--min-size", "100"});
+  EXPECT_EQ(too_short.exit_code, 1);
+  EXPECT_THAT(too_short.out, HasSubstr("signed by    " + key_.public_key().fingerprint()));
+}
+
+TEST_F(AuditCommands, NumbersThatAreNoneAreAWrongCommandLine) {
+  write_calls();
+  for (const CommandRun& wrong :
+       {run({"prove", "--log", options_.path, "--", "-1"}), run({"prove", "1x", "--log", options_.path}),
+        run_here({"verify", "--min-size", "-1"}), run_here({"verify", "--min-size=-1"}),
+        run({"list", "--log", options_.path, "--before", "-5"}),
+        run({"list", "--log", options_.path, "--until", "now"}),
+        run({"prove", "--log", options_.path, "18446744073709551616"})}) {
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.error, Not(HasSubstr("18446744073709551615")));
+  }
+}
+
+TEST_F(AuditCommands, AFileThatCannotBeWrittenIsNamedAsItWasGiven) {
+  write_calls();
+  std::string target = folder_.path("nodir/x");
+  for (const CommandRun& failed :
+       {run_here({"verify", "--remember", target}), run({"prove", "0", "--log", options_.path, "--out", target})}) {
+    EXPECT_EQ(failed.exit_code, 1);
+    EXPECT_EQ(failed.error, "myrmex: " + target + ": No such file or directory\n");
+  }
+}
+
+TEST_F(AuditCommands, TheCommandThatCheckpointPrintsWorksFromWhereTheUserStands) {
+  write_calls();
+  for (std::string name : {"plain", "with blank", "it's"}) {
+    std::string out = folder_.path(name);
+    CommandRun written = run_here({"checkpoint", "--out", out});
+    ASSERT_EQ(written.exit_code, 0) << written.error;
+    auto start = written.error.find("ssh-keygen");
+    ASSERT_NE(start, std::string::npos);
+    auto checked = test::run_command(written.error.substr(start, written.error.find('\n', start) - start));
+    EXPECT_EQ(checked.status, 0) << written.error << checked.output;
+  }
 }
 
 }  // namespace

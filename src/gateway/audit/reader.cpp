@@ -22,9 +22,7 @@ bool matches_text(const EntryView& entry, Field field, const std::string& wanted
 }
 
 Result<void> check_time(std::string_view name, std::string_view time) {
-  if (time.find_first_not_of("0123456789-:.TZ") == std::string_view::npos && (time.empty() || time.size() >= 4)) {
-    return {};
-  }
+  if (time.empty() || is_time_prefix(time)) return {};
   return fail(ErrorCode::invalid_argument, "{} must be a time in UTC like 2026-11-30T12:57:23Z, not {}", name,
               quote(time));
 }
@@ -87,6 +85,17 @@ Result<std::uint64_t> end_for(const LogSource& source, const std::string& path, 
 }
 
 }  // namespace
+
+bool is_time_prefix(std::string_view text) {
+  constexpr std::string_view form = "0000-00-00T00:00:00.000000000";
+  if (text.ends_with('Z')) text.remove_suffix(1);
+  if (text.size() < 4 || text.size() > form.size()) return false;
+  auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_digit(form[i]) ? !is_digit(text[i]) : text[i] != form[i]) return false;
+  }
+  return true;
+}
 
 Result<Page> read_entries(const std::string& path, const Query& query) {
   TRY(check_time("since", query.since));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -24,6 +25,9 @@ struct Query {
   std::optional<std::uint64_t> before_seq = {};  ///< only older entries: the next page
   size_t limit = 200;                            ///< entries to return; at most 1000 count
 };
+
+/// Whether a text is a time in UTC as Query takes it, or the beginning of one that has at least the year.
+bool is_time_prefix(std::string_view text);
 
 struct Page {
   std::vector<std::string> entries;         ///< raw lines, newest first, at most 8 MiB in all

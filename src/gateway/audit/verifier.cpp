@@ -128,6 +128,8 @@ void Verifier::State::fill_report() {
   report.bytes = offset;
   report.origin = chain.origin();
   report.last_checkpoint = chain.last_checkpoint();
+  // A log that failed before its end still names a signer, and only the signature says whether that is true.
+  report.last_signed = report.last_checkpoint && verify_checkpoint(*report.last_checkpoint, options.key).has_value();
 }
 
 Verifier::Verifier(VerifyOptions options) : state_(std::make_unique<State>(std::move(options))) {}

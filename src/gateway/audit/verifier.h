@@ -52,6 +52,7 @@ struct VerifyReport {
   std::string last_time;
   std::string origin;
   std::optional<SealedCheckpoint> last_checkpoint;
+  bool last_signed = false;                  ///< the key in the options signed last_checkpoint
   std::int64_t longest_silence_seconds = 0;  ///< between two checkpoints: a log that runs has one an hour
   std::optional<VerifyFailure> failure;
 

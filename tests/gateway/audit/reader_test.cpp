@@ -177,5 +177,14 @@ TEST_F(AuditReader, FindsTheNewestSshSignature) {
   EXPECT_TRUE(verify_checkpoint(*sealed, key_.public_key()));
 }
 
+TEST(TimePrefix, IsATimeInUtcOrItsBeginning) {
+  for (std::string_view good : {"2026", "2026-11", "2026-11-30", "2026-11-30T12:57", "2026-11-30T12:57:23Z",
+                                "2026-11-30T12:57:23.123Z", "2026-11-30T12:57:23.123456789Z"})
+    EXPECT_TRUE(is_time_prefix(good)) << good;
+  for (std::string_view bad : {"", "Z", "yesterday", "202", "----", "2026/11/30", "2026-11-30 12:57", "20261130",
+                               "2026-11-30T12:57:23+01:00", "2026-11-30T12:57:23ZZ", "2026-11-30T12:57:23.1234567890Z"})
+    EXPECT_FALSE(is_time_prefix(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace hive::audit
