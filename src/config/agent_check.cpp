@@ -11,6 +11,8 @@
 #include "base/strings.h"
 #include "config/agent_config.h"
 #include "config/command_review.h"
+#include "config/file_mode.h"
+#include "crypto/ssh_key.h"
 #include "protocol/document.h"
 
 namespace hive::config {
@@ -87,18 +89,25 @@ std::vector<Finding> review_agent(const AgentConfig& config) {
                           ""});
     }
   }
-  std::error_code error;
-  if (!std::filesystem::exists(config.private_key_path, error)) {
-    findings.push_back(
-        {"private_key_path",
-         fmt::format("private_key_path: {} is not there; make it with: ssh-keygen -t ed25519 -N \"\" -C {} -f {}",
-                     config.private_key_path, config.agent_id, config.private_key_path),
-         ""});
-  }
   if (config.allowed_commands.empty()) {
     findings.push_back({"allowed_commands", "allowed_commands is empty: run_command refuses everything", ""});
   }
   return findings;
+}
+
+// The key as the agent will load it when it dials. A file whose mode is wrong has been reported by the loader of the
+// configuration, with the same remedy.
+std::optional<std::string> problem_of_key(const AgentConfig& config) {
+  const std::string& path = config.private_key_path;
+  if (path.empty()) return std::nullopt;
+  if (std::error_code error; !std::filesystem::exists(path, error)) {
+    return fmt::format("private_key_path: {} is not there; make it with: ssh-keygen -t ed25519 -N \"\" -C {} -f {}",
+                       path, config.agent_id.empty() ? "AGENT_ID" : config.agent_id, path);
+  }
+  if (!check_private_key_mode(path)) return std::nullopt;
+  Result<crypto::PrivateKey> key = crypto::PrivateKey::load(path);
+  if (key) return std::nullopt;
+  return fmt::format("private_key_path: {}", key.error().message);
 }
 
 std::string join_addresses(const AgentConfig& config) {
@@ -114,17 +123,16 @@ class ReportWriter {
  public:
   explicit ReportWriter(const CheckOptions& options) : options_(options), style_{options.colour} {}
 
-  void errors(const std::string& path, const Error& error) {
-    for (std::string_view line : split(error.message, '\n')) {
+  /// Before all else, so that nobody has to scroll for them.
+  void errors(std::string_view message) {
+    for (std::string_view line : split(message, '\n')) {
       report_.errors.emplace_back(line);
       report_.text += fmt::format("{} {}\n", style_.error("error:"), escape_for_terminal(line));
     }
-    document_["file"] = path;
-    finish();
   }
 
   void agent(const std::string& path, const AgentConfig& config) {
-    document_["file"] = path;
+    if (!report_.errors.empty()) report_.text += '\n';
     document_["agent_id"] = config.agent_id;
     document_["gateways"] = join_addresses(config);
     report_.text += fmt::format("{}\n\n", style_.bold(fmt::format("{}: agent {}", path, config.agent_id)));
@@ -138,16 +146,41 @@ class ReportWriter {
     line("read_logs", "the journal, " + join(config.log_paths, ", "));
     findings(review_agent(config), "", document_);
     for (std::size_t i = 0; i < config.allowed_commands.size(); ++i) {
+      if (is_broken(i)) {
+        broken_entry(i, config.allowed_commands[i]);
+        continue;
+      }
       entry(i, config.allowed_commands[i],
             review_command(config.allowed_commands[i], std::span(config.allowed_commands).first(i),
                            options_.search_path));
     }
-    finish();
   }
 
-  CheckReport take() { return std::move(report_); }
+  CheckReport finish(const std::string& path) {
+    document_["file"] = path;
+    report_.text +=
+        fmt::format("\n{}, {}\n", counted(report_.errors.size(), "error"), counted(report_.warnings.size(), "warning"));
+    document_["ok"] = report_.errors.empty();
+    document_["errors"] = to_array(report_.errors);
+    document_["warnings"] = to_array(report_.warnings);
+    document_["entries"] = std::move(entries_);
+    report_.json = json::to_pretty_text(document_);
+    return std::move(report_);
+  }
 
  private:
+  // Whether an error names the entry: then what was read of it is not what it means.
+  [[nodiscard]] bool is_broken(std::size_t index) const {
+    std::string place = fmt::format(": allowed_commands[{}]", index);
+    return std::ranges::any_of(report_.errors, [&](const std::string& error) { return error.contains(place); });
+  }
+
+  void broken_entry(std::size_t index, const AllowedCommand& command) {
+    std::string name = command.name.empty() ? "(no usable name)" : command.name;
+    report_.text += fmt::format("\n{}\n", style_.bold(fmt::format("{}. {}", index + 1, escape_for_terminal(name))));
+    line("admits", "cannot be told before its errors, see above, are mended");
+  }
+
   void line(std::string_view name, std::string_view text) {
     report_.text += fmt::format("  {:<10} {}\n", name, wrapped(escape_for_terminal(text), 13));
   }
@@ -196,16 +229,6 @@ class ReportWriter {
     object["findings"] = std::move(list);
   }
 
-  void finish() {
-    report_.text +=
-        fmt::format("\n{}, {}\n", counted(report_.errors.size(), "error"), counted(report_.warnings.size(), "warning"));
-    document_["ok"] = report_.errors.empty();
-    document_["errors"] = to_array(report_.errors);
-    document_["warnings"] = to_array(report_.warnings);
-    document_["entries"] = std::move(entries_);
-    report_.json = json::to_pretty_text(document_);
-  }
-
   const CheckOptions& options_;
   Style style_;
   CheckReport report_;
@@ -217,13 +240,13 @@ class ReportWriter {
 
 CheckReport check_agent_config(const std::string& path, const CheckOptions& options) {
   ReportWriter writer(options);
-  Result<AgentConfig> config = load_agent_config(path);
-  if (config) {
-    writer.agent(path, *config);
-  } else {
-    writer.errors(path, config.error());
-  }
-  return writer.take();
+  AgentConfigDraft draft = inspect_agent_config(path);
+  if (draft.error) writer.errors(draft.error->message);
+  if (auto problem = problem_of_key(draft.config)) writer.errors(fmt::format("{}: {}", path, *problem));
+  // Without a single thing understood there is nothing to explain.
+  bool is_readable = !draft.config.private_key_path.empty() || !draft.config.allowed_commands.empty();
+  if (!draft.error || is_readable) writer.agent(path, draft.config);
+  return writer.finish(path);
 }
 
 }  // namespace hive::config

@@ -24,7 +24,8 @@ struct CheckReport {
   [[nodiscard]] int exit_code() const { return errors.empty() ? 0 : 1; }
 };
 
-/// Loads the file as the agent would, and explains it. Blocks on the file system and the user database.
+/// Loads the file and the private key as the agent would, and explains what could be understood also when something
+/// is wrong. Blocks on the file system and the user database.
 CheckReport check_agent_config(const std::string& path, const CheckOptions& options = {});
 
 }  // namespace hive::config

@@ -215,30 +215,42 @@ void check_files(Reader& reader, const Draft& draft) {
   }
 }
 
-Result<AgentConfig> read_agent_config(std::string_view text, const std::string& path, bool on_disk) {
+AgentConfigDraft read_agent_config(std::string_view text, const std::string& path, bool on_disk) {
   Reader reader(text, path, SecretSources::system());
   Draft draft;
   draft.source_path = path;
   draft.log_paths = {"/var/log/syslog", "/var/log/messages", "/var/log/auth.log", "/var/log/system.log"};
   std::optional<Value> document = reader.document();
-  if (!document) return std::unexpected(reader.error());
+  if (!document) return {static_cast<AgentConfig&&>(std::move(draft)), reader.error()};
   read_members<Draft>(reader, *document, agent_keys, draft);
   join_gateways(reader, draft);
   if (on_disk) check_files(reader, draft);
-  if (!reader.ok()) return std::unexpected(reader.error());
   if (draft.known_host_key_path.empty()) draft.known_host_key_path = draft.private_key_path + ".gateway_hostkey";
-  return static_cast<AgentConfig&&>(std::move(draft));
+  std::optional<Error> error;
+  if (!reader.ok()) error = reader.error();
+  return {static_cast<AgentConfig&&>(std::move(draft)), std::move(error)};
+}
+
+Result<AgentConfig> accept(AgentConfigDraft draft) {
+  if (draft.error) return std::unexpected(*std::move(draft.error));
+  return std::move(draft.config);
 }
 
 }  // namespace
 
 Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path) {
-  return read_agent_config(text, path, false);
+  return accept(read_agent_config(text, path, false));
 }
 
 Result<AgentConfig> load_agent_config(const std::string& path) {
   std::string text = TRY(read_file(path, max_file_bytes));
-  return read_agent_config(text, path, true);
+  return accept(read_agent_config(text, path, true));
+}
+
+AgentConfigDraft inspect_agent_config(const std::string& path) {
+  Result<std::string> text = read_file(path, max_file_bytes);
+  if (!text) return {{}, std::move(text).error()};
+  return read_agent_config(*text, path, true);
 }
 
 std::vector<PlacedKey> agent_config_keys() {

@@ -51,6 +51,12 @@ Result<GatewayAddress> parse_gateway_address(std::string_view text);
 /// Loads and checks a file. All problems are reported together, one a line, each naming file and field.
 /// Relative paths in the file are relative to the file's folder.
 Result<AgentConfig> load_agent_config(const std::string& path);
+/// What a file says as far as it can be understood, with all that is wrong with it: for reports, never to run with.
+struct AgentConfigDraft {
+  AgentConfig config;          ///< an entry of allowed_commands that `error` names is there, perhaps incomplete
+  std::optional<Error> error;  ///< what load_agent_config() fails with
+};
+AgentConfigDraft inspect_agent_config(const std::string& path);
 Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path);
 
 }  // namespace hive::config

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "config/temporary_folder.h"
+#include "crypto/ssh_key.h"
 #include "protocol/json.h"
 
 namespace hive::config {
@@ -23,7 +24,7 @@ using ::testing::Not;
 class AgentCheck : public ::testing::Test {
  protected:
   AgentCheck() {
-    folder_.write("id", "key", 0600);
+    folder_.write("id", crypto::PrivateKey::generate("a1")->to_openssh(), 0600);
     options_.search_path = folder_ / "";
     options_.search_path.pop_back();
   }
@@ -187,6 +188,74 @@ TEST_F(AgentCheck, ExitsWithZeroOnWarningsAndOneOnErrors) {
 TEST_F(AgentCheck, ListsEveryErrorOfAFile) {
   CheckReport report = check_entries(R"({"name":"./x"},{"nmae":"y"})");
   EXPECT_EQ(report.errors.size(), 3U);
+}
+
+TEST_F(AgentCheck, ExplainsTheOtherEntriesOfAFileWithAnError) {
+  CheckReport report = check_entries(R"({"name":"./x"},)" + command("bash", "x") + "," + command("df", "("));
+  EXPECT_EQ(report.errors.size(), 2U);
+  EXPECT_THAT(report.warnings, Contains(HasSubstr("allowed_commands[1] bash")));
+  EXPECT_THAT(report.text, AllOf(HasSubstr("2. bash"), HasSubstr("3. df"), HasSubstr("2 errors")));
+  EXPECT_THAT(report.text, Not(HasSubstr("no arguments")));  // which the broken pattern does not say
+  boost::json::value document = boost::json::parse(report.json);
+  EXPECT_FALSE(document.at("ok").as_bool());
+  EXPECT_EQ(document.at("entries").as_array().size(), 1U);
+}
+
+TEST_F(AgentCheck, AnUnreadableFileIsOneError) {
+  CheckReport report = check_agent_config(folder_ / "nowhere.json", options_);
+  EXPECT_EQ(report.errors.size(), 1U);
+  EXPECT_EQ(report.exit_code(), 1);
+  EXPECT_FALSE(boost::json::parse(report.json).at("ok").as_bool());
+}
+
+TEST_F(AgentCheck, AKeyThatTheAgentCannotUseIsAnError) {
+  std::string sound = crypto::PrivateKey::generate("a1")->to_openssh();
+  EXPECT_THAT(check("uptime", "").errors, IsEmpty());
+  std::filesystem::remove(folder_ / "id");
+  EXPECT_THAT(check("uptime", "").errors, ElementsAre(AllOf(HasSubstr("is not there"), HasSubstr("ssh-keygen"))));
+  folder_.write("id", "junk", 0600);
+  CheckReport junk = check("uptime", "");
+  EXPECT_THAT(junk.errors, ElementsAre(HasSubstr("private_key_path: " + (folder_ / "id"))));
+  EXPECT_EQ(junk.exit_code(), 1);
+  EXPECT_THAT(junk.text, HasSubstr("1. uptime"));
+  folder_.write("id", sound.substr(0, sound.size() / 2), 0600);
+  EXPECT_EQ(check("uptime", "").errors.size(), 1U);
+  folder_.write("id", sound, 0644);
+  EXPECT_THAT(check("uptime", "").errors, ElementsAre(HasSubstr("chmod 600")));
+}
+
+TEST_F(AgentCheck, AnEncryptedKeyAndAnRsaKeyAreToldApart) {
+  // From ssh-keygen; the passphrase of the first is "secret".
+  folder_.write("id", R"(-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABDUvo7SQd
+5f0oFGLNvOVFYFAAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIB+tG/w5h3vCl3rJ
+Iovpi8qOgvEMRruvB1mqFegPct0qAAAAkDskVWzZcEbx8OUl7OHf+h9vucKj0K/dpWkJp4
+0QSQ8TbjA4eMNEI/M68GS5/XXkkMI4ixbqKo69kv1EBaCv0glCRE8HvZ+W3lIRFLrDKZNS
+I0z/uuWBiBIHTqrka1xg/o9CzA/ktKkJQq1FKTXFBPJeHPDzpc70OQRvbevK6Qxy6d4/ca
+RGDfDIxg6pnTDHbg==
+-----END OPENSSH PRIVATE KEY-----
+)",
+                0600);
+  EXPECT_THAT(check("uptime", "").errors, ElementsAre(HasSubstr("passphrase")));
+  folder_.write("id", R"(-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAlwAAAAdzc2gtcn
+NhAAAAAwEAAQAAAIEAxm8xoSWOfhNtJzu10PzwQwMftMdoQdVIfZXJjGZqnvAS6Vax1EI+
+TTkwkn5o+9kAxJ7mFGy53wjHKSlPNDJCz+te5sV4YxFrs6YmnlJMolyjoi0FaGQyajkbgv
+9cKO3/0zzr8ElxAlQ9XAt13PmUEgeA7UIZFHOnYyPFcBsLVCkAAAH4N7/frTe/360AAAAH
+c3NoLXJzYQAAAIEAxm8xoSWOfhNtJzu10PzwQwMftMdoQdVIfZXJjGZqnvAS6Vax1EI+TT
+kwkn5o+9kAxJ7mFGy53wjHKSlPNDJCz+te5sV4YxFrs6YmnlJMolyjoi0FaGQyajkbgv9c
+KO3/0zzr8ElxAlQ9XAt13PmUEgeA7UIZFHOnYyPFcBsLVCkAAAADAQABAAAAgDpUu3EUej
+OjgEW1Lrg1cmcwhuR8bbBUgw+vtWSZQqRgDB8dhf7QTkIjGp0lnbTS0H/7+cRtRaJDkVAP
+PaIpWCwD4oqikr6Hfdhn7A/xOV9dc1wT2fgls/jBpElGMdtncUI16cJIowZZPqxyb42s3c
+Yqh9gQF9f5srnHyOKdUHeBAAAAQQCOQd9mUgZtlaOs0tE/ZNgdCWCsgkSH8uyyprP4NNbJ
+tkWyoKjlHqnvsKgzHG+Q63h0KO7kZrhRQRgy1HGnWvdZAAAAQQDtgZmItUkbxLcC2h0jzX
+1+1zDoLzlXGyxxZHyqZT1yJ6jlxMefP2D0kBC0VUG4gPXvWF7zDZKuYElSjxN5KazZAAAA
+QQDV4r42niv2T82qquuNEM2T3aug5c+XjcRsPMXnUhVPvq7WFWqR29qyMoAzLrDNZMQl5f
+/9zR4B/wS8MdNBOI/RAAAAAmEx
+-----END OPENSSH PRIVATE KEY-----
+)",
+                0600);
+  EXPECT_THAT(check("uptime", "").errors, ElementsAre(HasSubstr("ssh-rsa")));
 }
 
 TEST_F(AgentCheck, DescribesWhatAnEntryAdmits) {
