@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/end_limit.h"
 #include "agent/resident_code.h"
 #include "agent/tunnel.h"
 #include "base/log.h"
@@ -126,29 +126,6 @@ void wait_for_end(const sigset_t& signals) {
   }
 }
 
-// Ends the program when its orderly end takes too long: a thread that reads from a dead network file system cannot be
-// ended, and whoever sent SIGTERM should not have to send SIGKILL. The kernel ends the commands with us.
-class EndLimit {
- public:
-  explicit EndLimit(std::chrono::milliseconds limit)
-      : thread_([future = ended_.get_future(), limit] {
-          if (future.wait_for(limit) == std::future_status::ready) return;
-          hive::log::warning("ending although a file system or a command hangs");
-          std::fflush(nullptr);
-          ::_exit(0);
-        }) {}
-  ~EndLimit() {
-    ended_.set_value();
-    thread_.join();
-  }
-  EndLimit(const EndLimit&) = delete;
-  EndLimit& operator=(const EndLimit&) = delete;
-
- private:
-  std::promise<void> ended_;
-  std::thread thread_;
-};
-
 int run(const std::string& config_path) {
   auto config = hive::config::load_agent_config(config_path);
   if (!config) {
@@ -193,7 +170,7 @@ int run(const std::string& config_path) {
   runtime.start();
 
   wait_for_end(signals);
-  EndLimit limit(end_limit);
+  hive::agent::EndLimit limit(end_limit);
   std::promise<void> stopped;
   worker.post([&] {
     (*agent)->stop([&] {
