@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "base/utf8.h"
 #include "protocol/json.h"
 
 namespace hive::cli {
 
 namespace {
 
+constexpr size_t max_quoted_bytes = 200;
 constexpr json::Limits argument_limits{.max_bytes = size_t{1} << 20, .max_depth = 32, .max_values = 100'000};
 
 enum class ValueType { any, string, array_of_any, array_of_string };
@@ -63,17 +65,18 @@ std::string typed_value(std::string_view text, ValueType type) {
 Result<Word> parse_word(std::string_view word) {
   size_t equals = word.find('=');
   if (equals == std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument, "argument {}: not of the form key=value or key:=json", quote(word));
+    return fail(ErrorCode::invalid_argument, "argument {}: not of the form key=value or key:=json",
+                quote_briefly(word));
   }
   bool is_json = equals > 0 && word[equals - 1] == ':';
   Word parsed{word.substr(0, is_json ? equals - 1 : equals), word.substr(equals + 1), is_json};
   if (parsed.key.empty()) {
-    return fail(ErrorCode::invalid_argument, "argument {}: the key before \"=\" is empty", quote(word));
+    return fail(ErrorCode::invalid_argument, "argument {}: the key before \"=\" is empty", quote_briefly(word));
   }
   if (!is_json) return parsed;
   if (auto valid = json::validate(parsed.value, argument_limits); !valid) {
-    return fail(ErrorCode::invalid_argument, "argument {}: what follows \":=\" is not JSON: {}", quote(parsed.key),
-                valid.error().message);
+    return fail(ErrorCode::invalid_argument, "argument {}: what follows \":=\" is not JSON: {}",
+                quote_briefly(parsed.key), valid.error().message);
   }
   return parsed;
 }
@@ -104,7 +107,7 @@ Result<std::string> call_arguments(std::string_view base, std::span<const std::s
     Word parsed = TRY(parse_word(word));
     if (json::find(members, parsed.key)) {
       return fail(ErrorCode::invalid_argument, "argument {}: given both in --arguments and as key=value",
-                  quote(parsed.key));
+                  quote_briefly(parsed.key));
     }
     auto argument = std::ranges::find(arguments, parsed.key, &Argument::key);
     if (argument == arguments.end()) {
@@ -128,6 +131,52 @@ Result<std::string> call_arguments(std::string_view base, std::span<const std::s
   }
   object += '}';
   return object;
+}
+
+bool needs_schema(std::span<const std::string> words) {
+  return std::ranges::any_of(words, [](const std::string& word) {
+    auto parsed = parse_word(word);
+    return parsed && !parsed->is_json;
+  });
+}
+
+Result<void> check_argument_names(std::string_view arguments, std::string_view input_schema) {
+  auto schema = json::parse_object(input_schema, argument_limits);
+  if (!schema) return {};  // a tool that declares nothing takes anything
+  std::vector<json::Member> given = TRY(json::parse_object(arguments, argument_limits));
+  auto additional = json::find(*schema, "additionalProperties");
+  bool admits_others = (additional && *additional != "false") || json::find(*schema, "patternProperties");
+  auto properties = json::find(*schema, "properties");
+  auto known = properties ? json::parse_object(*properties, argument_limits)
+                          : std::unexpected(Error{ErrorCode::not_found, "no properties"});
+  if (known && !admits_others) {
+    std::vector<std::string_view> names;
+    for (const json::Member& property : *known)
+      names.push_back(property.key);
+    for (const json::Member& member : given) {
+      if (std::ranges::find(names, member.key) != names.end()) continue;
+      auto nearest = nearest_name(member.key, names);
+      return fail(ErrorCode::invalid_argument, "unknown argument {}{}", quote_briefly(member.key),
+                  nearest ? "; did you mean " + quote_briefly(*nearest) + "?" : "");
+    }
+  }
+  auto required = json::find(*schema, "required");
+  auto required_names = required && json::is_array(*required)
+                            ? json::parse_array(*required, argument_limits)
+                            : std::unexpected(Error{ErrorCode::not_found, "nothing is required"});
+  if (!required_names) return {};
+  for (std::string_view raw : *required_names) {
+    std::optional<std::string> name = json::decode_string(raw);
+    if (name && !json::find(given, *name)) {
+      return fail(ErrorCode::invalid_argument, "the argument {} is missing", quote_briefly(*name));
+    }
+  }
+  return {};
+}
+
+std::string quote_briefly(std::string_view word) {
+  std::string_view shown = utf8::truncate(word, max_quoted_bytes);
+  return quote(shown) + (shown.size() < word.size() ? "..." : "");
 }
 
 }  // namespace hive::cli

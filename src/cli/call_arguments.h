@@ -19,4 +19,14 @@ namespace hive::cli {
 Result<std::string> call_arguments(std::string_view base, std::span<const std::string> words,
                                    std::string_view input_schema = {});
 
+/// Whether a call with these words must know the tool's schema: key=value has no type of its own.
+bool needs_schema(std::span<const std::string> words);
+
+/// Compares the names in `arguments`, a raw JSON object, with the tool's schema: none that it does not know, unless it
+/// admits others, and all that it requires. Values are the agent's to check.
+Result<void> check_argument_names(std::string_view arguments, std::string_view input_schema);
+
+/// A word of the command line for a message: in quotes, at most 200 bytes of it.
+std::string quote_briefly(std::string_view word);
+
 }  // namespace hive::cli

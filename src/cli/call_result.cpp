@@ -53,6 +53,24 @@ std::string_view first_line(std::string_view text) {
   return trim(text.substr(0, text.find('\n')));
 }
 
+/// Why it was no success, in the words of the agent or the gateway.
+std::string_view detail_of(const CallAnswer& answer) {
+  if (!answer.error_message.empty() || answer.texts.empty()) return answer.error_message;
+  std::string_view text = answer.texts.front();
+  if (!text.starts_with(protocol::rejected_marker)) return "";
+  return first_line(text.substr(protocol::rejected_marker.size()));
+}
+
+std::string failure_object(std::string_view outcome, std::string_view reason, std::string_view message,
+                           std::string_view output) {
+  std::string text = "{\"outcome\":" + json::encode_string(outcome);
+  text += ",\"reason\":" + json::encode_string(reason);
+  text += ",\"message\":" + json::encode_string(message);
+  text += ",\"output\":";
+  text += output.empty() ? "null" : output;
+  return pretty_json(text + "}");
+}
+
 }  // namespace
 
 Result<CallAnswer> parse_call_answer(std::string_view body, std::string_view outcome_header,
@@ -116,6 +134,15 @@ std::string json_output(const CallAnswer& answer) {
   return json_for_terminal(json::encode_string(text)) + "\n";
 }
 
+std::string json_failure(const CallAnswer& answer) {
+  std::string output = json_output(answer);
+  return failure_object(protocol::to_string(answer.outcome), answer.reason, detail_of(answer), trim(output));
+}
+
+std::string json_failure(std::string_view outcome, std::string_view reason, std::string_view message) {
+  return failure_object(outcome, reason, message, "");
+}
+
 std::string reason_line(const CallAnswer& answer) {
   std::string_view what;
   switch (answer.outcome) {
@@ -134,14 +161,10 @@ std::string reason_line(const CallAnswer& answer) {
       what = "expired, it was never sent";
       break;
     case protocol::Outcome::unknown:
-      what = "the outcome is unknown";
+      what = "outcome unknown";
       break;
   }
-  std::string_view detail = answer.error_message;
-  std::string_view text = answer.texts.empty() ? std::string_view() : std::string_view(answer.texts.front());
-  if (detail.empty() && text.starts_with(protocol::rejected_marker)) {
-    detail = first_line(text.substr(protocol::rejected_marker.size()));
-  }
+  std::string_view detail = detail_of(answer);
   std::string line(what);
   if (!detail.empty()) {
     line += ": " + escape_for_terminal(first_line(detail).substr(0, max_reason_bytes));

@@ -32,6 +32,12 @@ std::string readable_text(const CallAnswer& answer);
 /// no block.
 std::string json_output(const CallAnswer& answer);
 
+/// For programs, a call that was no success: {"outcome":...,"reason":...,"message":...,"output":...}, where the output
+/// is what json_output() gives, or null.
+std::string json_failure(const CallAnswer& answer);
+/// The same for a call that has no answer.
+std::string json_failure(std::string_view outcome, std::string_view reason, std::string_view message);
+
 /// One line that says why it was no success, for standard error.
 std::string reason_line(const CallAnswer& answer);
 

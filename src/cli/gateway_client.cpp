@@ -43,6 +43,13 @@ std::string explanation(std::string_view body) {
   return text;
 }
 
+/// Why, as a short code for programs: from the header, or from the problem's body.
+std::string reason_code(const net::http::ClientResponse& response) {
+  if (std::string_view header = response.header("myrmex-reason"); !header.empty()) return std::string(header);
+  auto members = json::parse_object(response.body, answer_limits);
+  return members ? text_member(*members, "code").value_or("") : "";
+}
+
 }  // namespace
 
 GatewayClient::GatewayClient(Connection connection, std::chrono::milliseconds timeout, int cancel_fd)
@@ -85,16 +92,26 @@ Failure GatewayClient::failure_from(const Error& error, bool may_have_run) const
 
 Failure GatewayClient::failure_from(const net::http::ClientResponse& response, bool may_have_run) const {
   std::string text = explanation(response.body);
-  ExitCode code = exit_code_for_status(response.status, may_have_run);
+  Failure failure{.code = exit_code_for_status(response.status, may_have_run), .message = ""};
+  failure.reason = reason_code(response);
+  // Whoever speaks HTTP there: a request that is wrong or refused was not carried out.
+  if (response.status >= 400 && response.status < 500) failure.outcome = protocol::Outcome::denied;
   if (auto outcome = protocol::outcome_from_string(response.header("myrmex-outcome"));
       outcome && *outcome != protocol::Outcome::success && response.status != 401 && response.status != 202) {
-    code = exit_code_for(*outcome, response.header("myrmex-reason"));
+    failure.code = exit_code_for(*outcome, response.header("myrmex-reason"));
+    failure.outcome = outcome;
+  }
+  if (response.status == 504 && may_have_run && failure.code == ExitCode::unsettled) {
+    failure.outcome = protocol::Outcome::unknown;
+    failure.message = "outcome unknown: " + (text.empty() ? "the gateway had no answer in time" : text);
+    return failure;
   }
   std::string message = fmt::format("{}: HTTP {}{}{}", escape_for_terminal(connection_.url), response.status,
                                     text.empty() ? "" : ": ", text);
   if (response.status == 401) message += ": check the token (MYRMEX_TOKEN, --token-file or a profile)";
   if (response.status >= 300 && response.status < 400) message += ": redirects are not followed; check the URL";
-  return {code, std::move(message)};
+  failure.message = std::move(message);
+  return failure;
 }
 
 std::expected<std::string, Failure> GatewayClient::get_json(std::string_view path) const {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <expected>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ namespace hive::cli {
 struct Failure {
   ExitCode code = ExitCode::error;
   std::string message;
+  std::optional<protocol::Outcome> outcome = {};  ///< of a call, where the answer tells
+  std::string reason = {};                        ///< the gateway's short code, as it came
 };
 
 /// The gateway's REST interface as the commands use it.

@@ -51,6 +51,11 @@ Result<std::string> normalised_url(std::string url, std::string_view source) {
     return fail(ErrorCode::invalid_argument,
                 "{}: a URL must not carry a user or password: give the token by MYRMEX_TOKEN or --token-file", source);
   }
+  std::int64_t port = parsed->has_port() ? parse_int64(parsed->port()).value_or(0) : 1;
+  if (port < 1 || port > 65535) {
+    return fail(ErrorCode::invalid_argument, "{}: the port {} is none: it must be a number from 1 to 65535", source,
+                quote(std::string_view(parsed->port()).substr(0, 20)));
+  }
   return url;
 }
 

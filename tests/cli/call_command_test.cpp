@@ -26,9 +26,18 @@ std::string text_answer(std::string_view escaped_text) {
 
 constexpr const char* success_headers = "Content-Type: application/json\r\nMyrmex-Outcome: success\r\n";
 
+constexpr std::string_view run_command_schema =
+    R"({"type":"object","properties":{"name":{"type":"string"},"args":{"type":"array","items":{"type":"string"}},
+        "dry_run":{"type":"boolean"}},"required":["name"],"additionalProperties":false})";
+
 class CallTest : public testing::Test {
  protected:
-  CallTest() { gateway_.answers["/api/call"] = {200, text_answer("fine"), success_headers}; }
+  CallTest() {
+    gateway_.answers["/api/call"] = {200, text_answer("fine"), success_headers};
+    gateway_.answers["/api/tools"] = {200, R"({"tools":[{"name":"edge-1__read_logs"},{"name":"e__t"},)"
+                                           R"({"name":"e__run_command","inputSchema":)" +
+                                               std::string(run_command_schema) + "}]}"};
+  }
 
   ProgramRun run(std::vector<std::string> words) {
     words.insert(words.begin(), "call");
@@ -47,9 +56,6 @@ TEST_F(CallTest, SendsTheToolAndItsArguments) {
 }
 
 TEST_F(CallTest, TypesTheWordsByTheToolsSchema) {
-  gateway_.answers["/api/tools"] = {
-      200,
-      R"({"tools":[{"name":"e__run_command","inputSchema":{"properties":{"args":{"type":"array","items":{"type":"string"}}}}}]})"};
   run({"e__run_command", "name=sleep", "args=5"});
   EXPECT_EQ(gateway_.last_body(), R"({"name":"e__run_command","arguments":{"name":"sleep","args":["5"]}})");
 }
@@ -103,6 +109,11 @@ TEST_F(CallTest, SendsNothingWhenTheCommandLineIsWrong) {
                                                                               {"name=uptime"},
                                                                               {"bad\x1bname"},
                                                                               {"e__t", "a=1", "-a", R"({"a":2})"},
+                                                                              {"nope"},
+                                                                              {"__t"},
+                                                                              {"e__"},
+                                                                              {"--agent", "a", "b__c"},
+                                                                              {"e__t", "--url", "https://h:99999"},
                                                                               {"e__t", "-a"}}) {
     ProgramRun refused = run(words);
     EXPECT_EQ(refused.exit_code, 2) << testing::PrintToString(words);
@@ -120,13 +131,77 @@ TEST_F(CallTest, MetricsGoThroughJq) {
   EXPECT_EQ(run({"e__get_metrics"}).out, "{\n  \"cpu_usage_percent\": 1.50,\n  \"load_avg_1m\": 0.2\n}\n");
 }
 
-TEST_F(CallTest, ADenialPrintsItsTextAndOneReason) {
+TEST_F(CallTest, ArgumentsThatTheToolDoesNotHaveOrMissesAreNotSent) {
+  ProgramRun refused = run({"e__run_command", "name=df", "dryrun=true"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("unknown argument \"dryrun\"; did you mean \"dry_run\"?"));
+  refused = run({"e__run_command", "args=-h"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("the argument \"name\" is missing"));
+  refused = run({"e__run_comand", "name=df"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("did you mean \"e__run_command\"?"));
+  refused = run({"away__run_command", "name=df"});
+  EXPECT_EQ(refused.exit_code, 5);
+  EXPECT_THAT(refused.error, HasSubstr("agent away offers no tools"));
+  for (const std::string& request : gateway_.requests)
+    EXPECT_THAT(request, Not(HasSubstr("POST")));
+}
+
+TEST_F(CallTest, WithoutTheSchemaNoTypeIsGuessed) {
+  gateway_.answers["/api/tools"] = {503, R"({"detail":"busy"})"};
+  ProgramRun refused = run({"e__t", "a=1"});
+  EXPECT_EQ(refused.exit_code, 5);
+  EXPECT_THAT(refused.error, AllOf(HasSubstr("the tools could not be read"), HasSubstr("busy")));
+  ASSERT_EQ(gateway_.requests.size(), 1U);
+  EXPECT_EQ(run({"e__t", "a:=1"}).exit_code, 0);
+  EXPECT_EQ(gateway_.last_body(), R"({"name":"e__t","arguments":{"a":1}})");
+  EXPECT_EQ(run({"e__t", "--arguments", R"({"a":"1"})"}).exit_code, 0);
+}
+
+TEST_F(CallTest, EveryFailureIsOneJsonObject) {
+  gateway_.answers["/api/call"] = {
+      200, text_answer("Command failed/rejected: command failed: exit status 1\\nOutput:\\n"),
+      "Content-Type: application/json\r\nMyrmex-Outcome: failure\r\nMyrmex-Reason: exit_status\r\n"};
+  ProgramRun failed = run({"e__t", "-o", "json"});
+  EXPECT_EQ(failed.exit_code, 4);
+  EXPECT_EQ(failed.out,
+            "{\n  \"outcome\": \"failure\",\n  \"reason\": \"exit_status\",\n"
+            "  \"message\": \"command failed: exit status 1\",\n"
+            "  \"output\": \"Command failed/rejected: command failed: exit status 1\\nOutput:\\n\"\n}\n");
+  gateway_.answers["/api/call"] = {504, R"({"detail":"agent agent-2 did not answer before the deadline"})",
+                                   "Myrmex-Outcome: unknown\r\nMyrmex-Reason: timed_out\r\n"};
+  failed = run({"e__t", "-o", "json"});
+  EXPECT_EQ(failed.exit_code, 8);
+  EXPECT_THAT(failed.out, AllOf(HasSubstr("\"outcome\": \"unknown\""), HasSubstr("\"reason\": \"timed_out\""),
+                                HasSubstr("\"output\": null")));
+  EXPECT_EQ(failed.error, "myrmex: outcome unknown: agent agent-2 did not answer before the deadline\n");
+  failed = run({"e__t", "-o", "json", "--url", "http://127.0.0.1:1"});
+  EXPECT_EQ(failed.exit_code, 5);
+  EXPECT_THAT(failed.out, AllOf(HasSubstr("\"outcome\": \"denied\""), HasSubstr("\"reason\": \"unreachable\"")));
+  failed = run({"nope", "-o", "json"});
+  EXPECT_EQ(failed.exit_code, 2);
+  EXPECT_THAT(failed.out, HasSubstr("\"reason\": \"usage\""));
+}
+
+TEST_F(CallTest, LongWordsAreNotRepeatedWhole) {
+  for (std::vector<std::string> words :
+       std::vector<std::vector<std::string>>{{std::string(5000, 'a')},
+                                             {"e__t", std::string(5000, 'a')},
+                                             {"e__run_command", std::string(5000, 'a') + "=1"}}) {
+    ProgramRun refused = run(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_LT(refused.error.size(), 400U);
+  }
+}
+
+TEST_F(CallTest, ADenialIsSaidOnce) {
   gateway_.answers["/api/call"] = {
       200, text_answer("Command failed/rejected: command 'rm' is not in the approved allowlist\\nOutput:\\n"),
       "Content-Type: application/json\r\nMyrmex-Outcome: denied\r\nMyrmex-Reason: not_allowlisted\r\n"};
   ProgramRun denied = run({"e__run_command", "name=rm"});
   EXPECT_EQ(denied.exit_code, 3);
-  EXPECT_EQ(denied.out, "Command failed/rejected: command 'rm' is not in the approved allowlist\nOutput:\n");
+  EXPECT_EQ(denied.out, "");
   EXPECT_EQ(denied.error,
             "myrmex: denied, nothing ran: command 'rm' is not in the approved allowlist (not_allowlisted)\n");
 }
@@ -173,14 +248,14 @@ TEST_F(CallTest, APendingApprovalNamesItsId) {
   EXPECT_THAT(pending.error, HasSubstr("abc123"));
 }
 
-TEST_F(CallTest, AJsonRpcErrorGoesToStandardError) {
+TEST_F(CallTest, AJsonRpcErrorIsReported) {
   gateway_.answers["/api/call"] = {
       200,
       R"({"error":{"code":-32602,"message":"Invalid service name","data":{"outcome":"denied","reason":"invalid_arguments"}}})"};
   ProgramRun refused = run({"e__service_control", "-o", "json"});
   EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_EQ(refused.out, "");
-  EXPECT_THAT(refused.error, AllOf(HasSubstr("\"code\": -32602"), HasSubstr("Invalid service name")));
+  EXPECT_THAT(refused.out, AllOf(HasSubstr("\"outcome\": \"denied\""), HasSubstr("\"Invalid service name\"")));
+  EXPECT_EQ(refused.error, "myrmex: denied, nothing ran: Invalid service name (invalid_arguments)\n");
 }
 
 TEST_F(CallTest, RawGivesTheBytesAsTheyCame) {
