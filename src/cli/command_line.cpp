@@ -111,7 +111,11 @@ Result<void> check_command(const CLI::App& app, std::span<const std::string> wor
   if (positions.empty()) return {};
   const std::string& word = words[positions.front()];
   auto has_that_name = [&word](const CLI::App* command) { return command->get_name() == word; };
-  if (!app.get_subcommands(has_that_name).empty()) return {};
+  if (auto found = app.get_subcommands(has_that_name); !found.empty()) {
+    // A command that consists of commands, as `audit` does, is looked into as well.
+    bool has_more = positions.size() > 1 && !commands_of(*found.front()).empty();
+    return has_more ? check_command(*found.front(), words.subspan(positions[1]), options) : Result<void>();
+  }
   if (std::ranges::find(commands_of_the_reference, word) != commands_of_the_reference.end()) {
     return fail(ErrorCode::not_found,
                 "the command \"{}\" is not part of this version; `myrmex help` lists those that are", word);
@@ -120,10 +124,11 @@ Result<void> check_command(const CLI::App& app, std::span<const std::string> wor
   std::vector<const CLI::App*> commands = commands_of(app);
   for (const CLI::App* command : commands)
     names.push_back(command->get_name());
-  if (auto nearest = nearest_name(word, names)) {
-    return fail(ErrorCode::not_found, "unknown command {}; did you mean \"{}\"?", quote(word), *nearest);
-  }
-  return fail(ErrorCode::not_found, "unknown command {}; `myrmex help` lists all", quote(word));
+  std::string path = app.get_parent() == nullptr ? "" : app.get_name() + " ";
+  auto nearest = nearest_name(word, names);
+  return fail(ErrorCode::not_found, "unknown command {}{}", path.empty() ? quote(word) : quote(path + word),
+              nearest ? fmt::format("; did you mean \"{}{}\"?", path, *nearest)
+                      : fmt::format("; `myrmex help{}` lists all", path.empty() ? "" : " " + app.get_name()));
 }
 
 std::string unexpected_word_message(std::span<const std::string> unexpected, std::span<const KnownOption> options) {

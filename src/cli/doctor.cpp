@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds default_step_timeout = std::chrono::seconds(5);
 constexpr std::chrono::seconds tolerated_clock_difference{30};
 constexpr std::int64_t certificate_days_to_warn = 14;
+constexpr std::size_t widest_offline_list = 200;
 
 /// Runs the steps; the first one that fails keeps the later ones from running.
 class Examination {
@@ -249,7 +250,14 @@ bool Examination::check_agents() {
   auto fleet = parse_fleet(*body);
   if (!fleet) return failed("agents", fleet.error().message, "update the gateway or this program", ExitCode::error);
   auto online = std::ranges::count_if(fleet->agents, &AgentView::online);
-  std::string detail = fmt::format("{} online, {} known", online, fleet->agents.size());
+  std::string detail = fmt::format("{} online", online);
+  std::vector<std::string> offline;
+  for (const AgentView& agent : fleet->agents) {
+    if (!agent.online) offline.push_back(agent.id);
+  }
+  if (!offline.empty()) {
+    detail += fmt::format(", {} offline: {}", offline.size(), cut_list(offline, ", ", widest_offline_list));
+  }
   if (online == 0) return warn("agents", detail, "start myrmex-agent on a server; its log says what it waits for");
   return ok("agents", detail);
 }

@@ -11,6 +11,9 @@ namespace hive::cli {
 namespace {
 
 constexpr std::size_t widest_ports = 28;
+constexpr std::size_t widest_list = 100;  ///< where no terminal sets a limit
+constexpr std::size_t narrowest_list = 24;
+constexpr std::size_t column_gap = 3;
 
 struct Status {
   std::string body;
@@ -32,18 +35,41 @@ std::string state_of(const AgentView& agent) {
   return agent.last_seen.empty() ? "offline" : "offline since " + agent.last_seen;
 }
 
+/// The columns of a table in front of its last one, whose cells are not in the rows yet.
+std::size_t width_before_last(const std::vector<std::string>& headings,
+                              const std::vector<std::vector<std::string>>& rows) {
+  std::size_t total = 0;
+  for (std::size_t k = 0; k + 1 < headings.size(); ++k) {
+    std::size_t widest = display_width(headings[k]);
+    for (const std::vector<std::string>& row : rows)
+      widest = std::max(widest, display_width(escape_for_terminal(row[k])));
+    total += widest + column_gap;
+  }
+  return total;
+}
+
 std::string agent_table(const FleetView& fleet, bool with_details, const Context& context) {
   std::vector<std::string> headings = {"AGENT ID", "STATE", "IP ADDRESS", "OS VERSION"};
   if (with_details) headings.emplace_back("PORTS");
   headings.emplace_back("SERVICES");
-  Table table(std::move(headings));
+  std::vector<std::vector<std::string>> rows;
   for (const AgentView& agent : fleet.agents) {
-    std::vector<std::string> cells = {agent.id, state_of(agent), agent.address, agent.os_version};
-    // Only the last column is cut to the terminal; a long list of ports would push it out of sight.
-    std::string ports = join(agent.ports, ",");
-    if (with_details) cells.push_back(context.output.is_terminal() ? cut_to_width(ports, widest_ports) : ports);
-    cells.push_back(with_details ? join(agent.services, ", ") : fmt::format("{}", agent.services.size()));
-    table.add(std::move(cells));
+    rows.push_back({agent.id, state_of(agent), agent.address, agent.os_version});
+    // A long list of ports would push the services out of sight.
+    if (with_details) {
+      rows.back().push_back(cut_list(agent.ports, ",", context.output.is_terminal() ? widest_ports : widest_list));
+    }
+  }
+  std::size_t services_width = widest_list;
+  if (std::size_t width = context.output.width(); width != 0) {
+    std::size_t before = width_before_last(headings, rows);
+    services_width = std::max(width > before ? width - before : 0, narrowest_list);
+  }
+  Table table(std::move(headings));
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const std::vector<std::string>& services = fleet.agents[k].services;
+    rows[k].push_back(with_details ? cut_list(services, ", ", services_width) : fmt::format("{}", services.size()));
+    table.add(std::move(rows[k]));
   }
   return table.render(context.output.width(), context.format.color);
 }

@@ -113,6 +113,21 @@ std::string cut_to_width(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, end)) + std::string(std::min<std::size_t>(columns, 3), '.');
 }
 
+std::string cut_list(const std::vector<std::string>& items, std::string_view separator, std::size_t columns) {
+  std::string whole;
+  std::string shown;  // the longest beginning that fits with the count of the rest behind it
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    if (k > 0) whole += separator;
+    whole += items[k];
+    std::size_t rest = items.size() - k - 1;
+    std::string cut = rest == 0 ? whole : fmt::format("{} +{} more", whole, rest);
+    // What steers a terminal is shown as an escape, which is longer.
+    if (display_width(escape_for_terminal(cut)) <= columns) shown = std::move(cut);
+    if (display_width(whole) > columns) break;
+  }
+  return shown.empty() && !items.empty() ? fmt::format("{} items", items.size()) : shown;
+}
+
 void Table::add(std::vector<std::string> cells) {
   cells.resize(headings_.size());
   for (std::string& cell : cells)

@@ -48,6 +48,10 @@ std::size_t display_width(std::string_view text);
 /// At most `columns` wide, cut between code points, "..." at the end if something was cut.
 std::string cut_to_width(std::string_view text, std::size_t columns);
 
+/// As many of the items as fit into `columns`, and "+12 more" for the rest; "13 items" where not even one
+/// does.
+std::string cut_list(const std::vector<std::string>& items, std::string_view separator, std::size_t columns);
+
 /// Left-aligned columns, at least three spaces apart. Cells are escaped for the terminal here. When `width` is not 0,
 /// the last column is cut so that a line fits.
 class Table {

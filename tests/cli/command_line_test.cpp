@@ -69,5 +69,14 @@ TEST_F(CommandLineTest, ChecksTheCommandBehindTheOptions) {
   EXPECT_THAT(check_command(app_, Words{"zzzzzzzz"}, options_).error().message, HasSubstr("myrmex help"));
 }
 
+TEST_F(CommandLineTest, ChecksTheCommandsOfACommand) {
+  CLI::App* audit = app_.add_subcommand("audit");
+  audit->add_subcommand("verify");
+  EXPECT_TRUE(check_command(app_, Words{"audit"}, options_));
+  EXPECT_TRUE(check_command(app_, Words{"audit", "verify", "more"}, options_));
+  EXPECT_EQ(check_command(app_, Words{"audit", "-o", "json", "verfy"}, options_).error().message,
+            "unknown command \"audit verfy\"; did you mean \"audit verify\"?");
+}
+
 }  // namespace
 }  // namespace hive::cli

@@ -41,7 +41,7 @@ TEST_F(DoctorTest, SaysThatEverythingIsFine) {
   EXPECT_EQ(healthy.exit_code, 0) << healthy.out;
   EXPECT_THAT(healthy.out, AllOf(HasSubstr("token from MYRMEX_TOKEN"), HasSubstr("accepted as token:abc"),
                                  HasSubstr("operator: may call tools"), HasSubstr("the clocks agree"),
-                                 HasSubstr("1 online, 1 known"), Not(HasSubstr("secret-token"))));
+                                 HasSubstr("1 online\n"), Not(HasSubstr("secret-token"))));
 }
 
 TEST_F(DoctorTest, AnswersInJson) {
@@ -86,7 +86,15 @@ TEST_F(DoctorTest, WarnsWhenNoAgentIsOnline) {
   gateway_.answers["/api/status"] = {200, R"({"agents":[{"id":"e","online":false}]})"};
   ProgramRun ill = run();
   EXPECT_EQ(ill.exit_code, 1);
-  EXPECT_THAT(ill.out, ContainsRegex("warning +agents +0 online, 1 known"));
+  EXPECT_THAT(ill.out, ContainsRegex("warning +agents +0 online, 1 offline: e"));
+}
+
+TEST_F(DoctorTest, NamesTheAgentsThatAreOffline) {
+  gateway_.answers["/api/status"] = {
+      200, R"({"agents":[{"id":"agent-1","online":true},{"id":"agent-2","online":false},{"id":"agent-3"}]})"};
+  ProgramRun healthy = run();
+  EXPECT_EQ(healthy.exit_code, 0) << healthy.out;
+  EXPECT_THAT(healthy.out, ContainsRegex("ok +agents +2 online, 1 offline: agent-2\n"));
 }
 
 TEST_F(DoctorTest, WorksWithAGatewayThatDoesNotKnowWhoami) {

@@ -50,6 +50,13 @@ TEST(CutToWidth, NeverCutsACodePoint) {
   EXPECT_EQ(cut_to_width("longer", 0), "");
 }
 
+TEST(CutList, SaysHowManyItemsAreLeftOut) {
+  EXPECT_EQ(cut_list({"22", "80", "443"}, ",", 9), "22,80,443");
+  EXPECT_EQ(cut_list({"22", "80", "443", "8080"}, ",", 13), "22,80 +2 more");
+  EXPECT_EQ(cut_list({"22", "80"}, ",", 3), "2 items");
+  EXPECT_EQ(cut_list({}, ",", 3), "");
+}
+
 TEST(Styled, UsesColourOnlyWhenAskedTo) {
   EXPECT_EQ(styled("x", Style::bad, false), "x");
   EXPECT_EQ(styled("x", Style::bad, true), "\x1b[31mx\x1b[0m");
