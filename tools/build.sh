@@ -60,13 +60,23 @@ cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2 && die "CMake could no
 
 command=(cmake --build "$folder" --parallel "$(build_jobs)")
 [ ${#targets[@]} -eq 0 ] || command+=(--target "${targets[@]}")
+# show_progress: reads ninja's lines. A build of a few steps needs no words; one of minutes must show that it lives.
+show_progress() {
+  local line tenth shown=0
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] && ${BASH_REMATCH[2]} -gt 20 ]] || continue
+    tenth=$((BASH_REMATCH[1] * 10 / BASH_REMATCH[2]))
+    [ "$shown" != 0 ] || say "building $preset, ${BASH_REMATCH[2]} steps; the first time takes some minutes"
+    [ "$shown" = 0 ] || [ "$tenth" -lt "$shown" ] || say "building $preset: ${tenth}0 %"
+    [ "$shown" != 0 ] && [ "$tenth" -lt "$shown" ] || shown=$((tenth + 1))
+  done
+}
+
 if $quiet; then
-  # Nothing to say when nothing is to be done, but a build of minutes must show that it lives.
-  steps=$(ninja -C "$folder" -n "${targets[@]}" 2>/dev/null | sed -n 's/^\[[0-9]*\/\([0-9]*\)\].*/\1/p' | tail -n 1)
-  [ "${steps:-0}" -le 2 ] || quiet=false
-fi
-if $quiet; then
-  "${command[@]}" >"$log" 2>&1 || { cat "$log" >&2 && die "the build of $preset failed; the compiler's message stands above"; }
+  "${command[@]}" >"$log" 2>&1 &
+  build=$!
+  tail --pid="$build" -n +1 -f -- "$log" 2>/dev/null | show_progress
+  wait "$build" || { cat "$log" >&2 && die "the build of $preset failed; the compiler's message stands above"; }
 else
   say "building $preset in $folder"
   start=$EPOCHSECONDS
