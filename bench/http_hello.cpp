@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   Runtime runtime(workers);
-  auto server = http::Server::listen(runtime, options, [](auto, auto responder) {
+  auto server = http::Server::listen(runtime, options, [](const auto&, const auto& responder) {
     responder->respond({.content_type = "text/plain", .body = "hello\n"});
   });
   if (!server) {
