@@ -149,6 +149,7 @@ void Session::cancel(Running& call) {
 
 void Session::cancel_all() {
   std::vector<std::uint64_t> numbers;
+  numbers.reserve(calls_.size());
   for (const auto& [number, call] : calls_)
     numbers.push_back(number);
   for (std::uint64_t number : numbers) {

@@ -151,9 +151,9 @@ std::string escape_for_terminal(std::string_view text, bool keep_newlines) {
     std::string_view unit = text.substr(0, decoded.size_bytes);
     if (!decoded.valid) {
       safe += fmt::format("\\x{:02x}", static_cast<std::uint8_t>(text[0]));
-    } else if (keep_newlines && (unit == "\n" || unit == "\t")) {
+    } else if (!is_hidden_code_point(decoded.code_point) || (keep_newlines && (unit == "\n" || unit == "\t"))) {
       safe += unit;
-    } else if (is_hidden_code_point(decoded.code_point)) {
+    } else {
       switch (decoded.code_point) {
         case '\n':
           safe += "\\n";
@@ -168,8 +168,6 @@ std::string escape_for_terminal(std::string_view text, bool keep_newlines) {
           safe += decoded.code_point < 0x80 ? fmt::format("\\x{:02x}", static_cast<unsigned>(decoded.code_point))
                                             : fmt::format("\\u{{{:04x}}}", static_cast<unsigned>(decoded.code_point));
       }
-    } else {
-      safe += unit;
     }
     text.remove_prefix(decoded.size_bytes);
   }
