@@ -285,7 +285,7 @@ Result<HeaderList> header_list(const Headers& headers) {
   // libcurl would wait a second for servers that do not know "Expect: 100-continue"; a name alone removes the header.
   std::vector<std::string> lines = {"Expect:"};
   for (const auto& [name, value] : headers) {
-    lines.push_back(value.empty() ? name + ";" : name + ": " + value);
+    lines.push_back(value.empty() ? name + ";" : fmt::format("{}: {}", name, value));
   }
   HeaderList list;
   for (const std::string& line : lines) {
