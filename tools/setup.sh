@@ -121,6 +121,9 @@ install_npm() {
   say "installing the npm packages of $1/package-lock.json"
   (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error >&2) ||
     die "npm ci failed in $1/; check the network and the registry (npm config get registry), then run ./hive setup again"
+  # An optional package that npm cannot fetch is no error to npm.
+  [ "$1" != tests ] || hive_node >/dev/null ||
+    die "npm ci brought no Node.js 22 into tests/; check the network and the registry (npm config get registry), then run ./hive setup again"
   cp "$folder/package-lock.json" "$stamp"
   installed_npm=true
 }
