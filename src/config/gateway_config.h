@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace hive::config {
@@ -26,9 +28,28 @@ class Secret {
   std::string value_;
 };
 
+/// A bearer token and its role. The token is written out, or stands as "sha256:" and the 64 lower-case hexadecimal digits
+/// of its SHA-256, which `myrmex token hash` prints.
 struct StaticToken {
   Secret token;
-  std::string role;  ///< "admin", "operator" or "read-only", checked
+  std::string role;      ///< "admin", "operator" or "read-only", checked
+  std::string identity;  ///< whose token it is; empty: nobody's in particular
+  std::string field;     ///< the name under which messages and `lines` know it: "tokens[2]"
+};
+
+/// A bearer token that reaches a part of the fleet.
+struct ScopedToken {
+  StaticToken credential;
+  std::vector<std::string> agents;  ///< ids, or globs with "*"; agents or tags must say something
+  std::vector<std::string> tags;    ///< tags of agent_tags, or globs with "*"
+  std::vector<std::string> tools;   ///< names without prefix, or globs with "*"; never empty
+  std::optional<WallTime> expires_at;
+};
+
+/// How many people must agree to a call of a tier, and of which groups they must be.
+struct ApprovalRule {
+  unsigned count = 1;
+  std::vector<std::string> groups;  ///< of approval_groups or of an identity provider; empty: any admin
 };
 
 /// The gateway's configuration, checked (reference section 10.1, and ours). Keys of features that come later are known
@@ -46,8 +67,27 @@ struct GatewayConfig {
   std::string audit_log_path;  ///< empty: no audit log, and calls of tier write and admin are refused
   Secret auth_token;           ///< admin
   std::vector<StaticToken> tokens;
-  std::map<std::string, std::string> risk_tiers;  ///< tool -> "read", "write", "admin" (aliases resolved)
+  std::vector<ScopedToken> scoped_tokens;
+  std::string client_ca_cert_path;                   ///< PEM; empty: no client certificates
+  std::string mtls_role;                             ///< of a common name that is not listed; empty: none
+  std::map<std::string, std::string> mtls_cn_roles;  ///< common name -> role
+  Secret trusted_proxy_secret;                       ///< empty: no proxy is trusted
+  std::string trusted_proxy_secret_header;           ///< lower case
+  std::string trusted_proxy_identity_header;         ///< lower case
+  std::string trusted_proxy_role;
+  std::vector<std::string> trusted_proxy_addresses;  ///< addresses and networks (CIDR) of the proxies; checked
+  std::string oidc_issuer;                           ///< https URL, or http on loopback; empty: off
+  std::string oidc_audience;
+  std::string oidc_role_claim = "groups";
+  std::map<std::string, std::string> oidc_role_map;  ///< value of the claim -> role
+  std::string oidc_ca_cert_path;                     ///< trusted for the issuer; empty: the system's store
+  /// Tool, or "run_command:NAME" for one command -> "read", "write", "admin" (aliases resolved).
+  std::map<std::string, std::string> risk_tiers;
   std::vector<std::string> require_approval_tiers;
+  std::chrono::seconds approval_ttl{900};                         ///< approval_ttl_seconds
+  std::map<std::string, ApprovalRule> approvals_required;         ///< by tier; a tier that is not there needs one admin
+  std::map<std::string, std::vector<std::string>> approval_groups;  ///< group -> identities
+  std::chrono::seconds enrollment_token_ttl{900};                 ///< enrollment_token_ttl_seconds
   std::map<std::string, std::vector<std::string>> agent_tags;
   int rate_limit_per_minute = 0;
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);     ///< keepalive_seconds
@@ -57,6 +97,11 @@ struct GatewayConfig {
   std::string gateway_id = "gateway";  ///< this instance in the fleet's lists and in the audit log's checkpoints
   std::string log_level = "info";
   std::vector<std::string> without_effect;  ///< keys that are set and known, but not built yet
+  /// The line of every value in the file, by its field ("risk_tiers.run_command:uptime", "scoped_tokens[2].agents").
+  std::map<std::string, std::size_t, std::less<>> lines;
+
+  /// "FILE:LINE: FIELD" for a field that stands in the file, "FILE: FIELD is not set" for one that does not.
+  [[nodiscard]] std::string where(std::string_view field) const;
 };
 
 /// Loads and checks a file. All problems are reported together, one a line, each naming file and field.

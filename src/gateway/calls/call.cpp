@@ -1,6 +1,23 @@
 #include "gateway/calls/call.h"
 
+#include <algorithm>
+#include <array>
+
 namespace hive::calls {
+
+std::span<const Surface> all_surfaces() {
+  static constexpr std::array surfaces = {Surface::rest,    Surface::mcp_stdio, Surface::mcp_http,
+                                          Surface::mcp_sse, Surface::portal,    Surface::assistant,
+                                          Surface::schedule, Surface::approval, Surface::peer};
+  static_assert(surfaces.size() == static_cast<std::size_t>(Surface::peer) + 1);
+  return surfaces;
+}
+
+std::optional<Surface> surface_from_string(std::string_view name) {
+  auto surfaces = all_surfaces();
+  auto found = std::ranges::find(surfaces, name, [](Surface surface) { return to_string(surface); });
+  return found == surfaces.end() ? std::nullopt : std::optional(*found);
+}
 
 std::string_view to_string(Surface surface) {
   switch (surface) {

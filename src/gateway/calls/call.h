@@ -3,9 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "gateway/policy/principal.h"
 #include "protocol/outcome.h"
 
@@ -14,6 +17,9 @@ namespace hive::calls {
 /// Where a call came from.
 enum class Surface { rest, mcp_stdio, mcp_http, mcp_sse, portal, assistant, schedule, approval, peer };
 std::string_view to_string(Surface surface);
+/// Every surface there is, so that tests and lists cannot forget one.
+std::span<const Surface> all_surfaces();
+std::optional<Surface> surface_from_string(std::string_view name);
 
 /// One call to a tool, wherever it comes from (DESIGN section 4).
 struct Call {
@@ -25,14 +31,20 @@ struct Call {
   std::string arguments = "{}";  ///< raw JSON, already validated by the surface's parser
   std::string on_behalf_of;
   bool after_untrusted_text = false;
+  std::string approval_id;               ///< of an approved call; the third gate holds it against what was approved
   std::chrono::milliseconds timeout{0};  ///< 0: the gateway's default
   /// Set when the caller wants output while the tool runs; gets the raw params of notifications/progress, on the
   /// caller's worker.
   std::move_only_function<void(std::string_view)> on_progress;
 };
 
-/// How a call ended, with what the caller is to see.
+/// How a call ended, or that it waits for an approval, with what the caller is to see.
 struct CallResult {
+  /// Not empty: the call has not ended. It waits for the approval of other people under this id, and everything below but
+  /// `reason` ("approval_required") and `body` (an error object that says so) means nothing.
+  std::string approval_id;
+  WallTime approval_expires_at;
+  unsigned approvals_needed = 0;
   protocol::Outcome outcome = protocol::Outcome::failure;
   std::string reason;       ///< a short code: "not_allowlisted", "agent_offline", "role", ...
   bool by_gateway = false;  ///< refused or ended by the gateway itself; the reason is ours

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "gateway/audit/log.h"
@@ -18,6 +20,17 @@ class RunningCall {
   virtual ~RunningCall() = default;
   /// Withdraws the call: what runs is ended, and it ends as cancelled. Harmless when it has ended. Thread-safe.
   virtual void cancel(std::string_view reason) = 0;
+};
+
+class Approvals;
+
+/// What each gate would say to a call, in their order; nothing was run.
+struct Explanation {
+  policy::Verdict verdict = policy::Verdict::unknown;  ///< of the whole
+  std::string reason;                                  ///< of the gate that decides; empty when it is allowed
+  protocol::Tier tier = protocol::Tier::write;
+  std::string tier_rule;
+  std::vector<policy::GateAnswer> gates;  ///< "role", "scope", "approval", "rate_limit", "allowlist", "audit"
 };
 
 /// The single way to a tool (DESIGN section 2). Thread-safe. The fleet, the policy and the log must outlive it, and it
@@ -37,8 +50,16 @@ class Funnel {
   virtual std::shared_ptr<RunningCall> run(net::Worker& worker, Call call,
                                            std::move_only_function<void(CallResult)> done) = 0;
 
+  /// Asks the gates about `call` without running it. The agent's allowlist is asked by a dry run where the tool has one
+  /// and the first two gates let the caller that far; this dry run is recorded. `done` runs once, on `worker`, later.
+  virtual void explain(net::Worker& worker, Call call, std::move_only_function<void(Explanation)> done) = 0;
+
+  /// Where calls go that wait for other people. Without one, they are refused. Before the first call.
+  virtual void set_approvals(Approvals* approvals) = 0;
+
   /// Puts another policy in force for calls that start from now on.
   virtual void set_policy(std::shared_ptr<const policy::Policy> policy) = 0;
+  [[nodiscard]] virtual std::shared_ptr<const policy::Policy> policy() const = 0;
 
   /// Refuses new calls from now on; `drained` runs on some thread when the last one has ended.
   virtual void drain(net::Task drained) = 0;

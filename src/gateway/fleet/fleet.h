@@ -73,6 +73,7 @@ struct AgentReply {
 struct AgentRequest {
   std::string tool;
   std::string arguments;                                        ///< raw JSON
+  std::string required_key;  ///< not empty: only to an agent that is connected by the key with this fingerprint
   std::chrono::milliseconds timeout{0};                         ///< 0: the agent's own deadlines
   std::move_only_function<void(std::string_view)> on_progress;  ///< on the tunnel's worker
   std::move_only_function<void(AgentReply)> done;               ///< on any thread, exactly once

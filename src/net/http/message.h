@@ -15,6 +15,12 @@ namespace hive::net::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// A client's certificate that TLS has verified against the server's client CA.
+struct ClientCertificate {
+  std::string common_name;  ///< of the subject; empty if it has none, has two, or it is not sound UTF-8 text
+  std::string fingerprint;  ///< SHA-256 of the certificate, hexadecimal
+};
+
 /// One request, read completely within the server's limits.
 struct Request {
   std::string method;
@@ -25,6 +31,7 @@ struct Request {
   std::string peer_address;   ///< without port; an IPv4 peer of an IPv6 socket in IPv4 form, a zone id kept
   std::string local_address;  ///< the address of ours that the client reached, in the same form
   bool is_tls = false;
+  std::shared_ptr<const ClientCertificate> client_certificate = {};  ///< null: none was shown
   Worker* worker = nullptr;  ///< of this connection
 
   /// The single value of a header (lower-case name); nullopt when absent or repeated.

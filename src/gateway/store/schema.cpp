@@ -1,0 +1,91 @@
+#include "gateway/store/schema.h"
+
+#include <array>
+
+#include "gateway/store/database.h"
+
+namespace hive::store {
+
+namespace {
+
+// Times are milliseconds since 1970 in UTC. A step that was released is never changed; what comes later is a new one.
+constexpr std::array<std::string_view, 1> steps = {
+    R"sql(
+      CREATE TABLE approvals (
+        id TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        status TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        role TEXT NOT NULL,
+        credential TEXT NOT NULL,
+        groups TEXT NOT NULL,
+        credential_expires_at INTEGER,
+        on_behalf_of TEXT NOT NULL,
+        after_untrusted_text INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        agent_key TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        arguments TEXT NOT NULL,
+        tier TEXT NOT NULL,
+        policy_version TEXT NOT NULL,
+        surface TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        call_id TEXT NOT NULL,
+        timeout_ms INTEGER NOT NULL,
+        needed INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        outcome TEXT,
+        reason TEXT NOT NULL DEFAULT '',
+        result_is_error INTEGER,
+        result_by_gateway INTEGER,
+        result TEXT
+      ) STRICT;
+      CREATE INDEX approvals_by_end ON approvals (ended_at);
+      CREATE TABLE approval_votes (
+        approval TEXT NOT NULL REFERENCES approvals (id) ON DELETE CASCADE,
+        action TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        comment TEXT NOT NULL,
+        PRIMARY KEY (approval, identity, action)
+      ) STRICT;
+      CREATE TABLE join_tokens (
+        digest TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        created_by TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        used_at INTEGER,
+        public_key TEXT
+      ) STRICT;
+      CREATE INDEX join_tokens_by_agent ON join_tokens (agent);
+    )sql",
+};
+
+}  // namespace
+
+Result<void> migrate(Connection& connection) {
+  std::int64_t version = 0;
+  {
+    Statement query = TRY(connection.prepare("PRAGMA user_version"));
+    if (TRY(query.step())) version = query.number(0);
+  }
+  if (version < 0 || version > static_cast<std::int64_t>(steps.size())) {
+    return fail(ErrorCode::corrupt,
+                "the database has version {}, and this program knows versions up to {}: a newer gateway made it", version,
+                steps.size());
+  }
+  for (auto step = static_cast<std::size_t>(version); step < steps.size(); ++step) {
+    TRY(connection.transaction([step](Connection& inside) -> Result<void> {
+      TRY(inside.execute(steps[step]));
+      return inside.execute(fmt::format("PRAGMA user_version = {}", step + 1));
+    }));
+  }
+  return {};
+}
+
+}  // namespace hive::store
