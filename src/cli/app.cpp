@@ -15,7 +15,6 @@
 #include "cli/context.h"
 #include "cli/doctor.h"
 #include "cli/fleet_commands.h"
-#include "cli/interruption.h"
 
 namespace hive::cli {
 
@@ -113,27 +112,18 @@ void add_global_options(Program& program) {
       ->type_name("SECONDS");
 }
 
-/// A command that talks to the gateway: Ctrl-C ends it in an orderly way.
-template <class Command>
-std::function<void()> interruptible(Program& program, Command command) {
-  return [&program, command] {
-    Interruption interruption;
-    program.context.cancel_fd = interruption.fd();
-    program.exit_code = static_cast<int>(command(program.context));
-    program.context.cancel_fd = -1;
-  };
-}
-
 void add_fleet_commands(Program& program) {
   CLI::App& app = program.app;
-  app.add_subcommand("status", "agents and upstream servers at a glance")->callback(interruptible(program, run_status));
-  app.add_subcommand("agents", "the agents, with ports and services")->callback(interruptible(program, run_agents));
+  app.add_subcommand("status", "agents and upstream servers at a glance")
+      ->callback(interruptible(program.context, program.exit_code, run_status));
+  app.add_subcommand("agents", "the agents, with ports and services")
+      ->callback(interruptible(program.context, program.exit_code, run_agents));
   app.add_subcommand("upstreams", "the MCP servers behind the gateway")
-      ->callback(interruptible(program, run_upstreams));
+      ->callback(interruptible(program.context, program.exit_code, run_upstreams));
   CLI::App* tools = app.add_subcommand("tools", "the tools that can be called");
   tools->add_option("--agent", program.tools_agent, "only the tools of this agent")->type_name("AGENT");
-  tools->callback(
-      interruptible(program, [&program](Context& context) { return run_tools(context, program.tools_agent); }));
+  tools->callback(interruptible(program.context, program.exit_code,
+                                [&program](Context& context) { return run_tools(context, program.tools_agent); }));
 
   CLI::App* call = app.add_subcommand("call", "call a tool");
   CallOptions& options = program.call;
@@ -147,7 +137,8 @@ void add_fleet_commands(Program& program) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->footer(gateway_footer);
   call->footer(std::string(call_footer) + "\n\n" + gateway_footer);
-  call->callback(interruptible(program, [&options](Context& context) { return run_call(context, options); }));
+  call->callback(interruptible(program.context, program.exit_code,
+                               [&options](Context& context) { return run_call(context, options); }));
 }
 
 void add_own_commands(Program& program) {

@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include "base/strings.h"
+#include "cli/interruption.h"
 
 namespace hive::cli {
 
@@ -20,6 +21,15 @@ std::expected<GatewayClient, Failure> Context::gateway() {
 ExitCode Context::fail_with(const Failure& failure) {
   output.note("myrmex: " + failure.message);
   return failure.code;
+}
+
+std::function<void()> interruptible(Context& context, int& exit_code, std::function<ExitCode(Context&)> command) {
+  return [&context, &exit_code, command = std::move(command)] {
+    Interruption interruption;
+    context.cancel_fd = interruption.fd();
+    exit_code = static_cast<int>(command(context));
+    context.cancel_fd = -1;
+  };
 }
 
 }  // namespace hive::cli

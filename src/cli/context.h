@@ -1,6 +1,7 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <string>
 
 #include "base/clock.h"
@@ -27,6 +28,10 @@ struct Context {
   /// Prints why a command ends and returns its exit code.
   ExitCode fail_with(const Failure& failure);
 };
+
+/// The callback of a command that talks to the gateway: Ctrl-C ends it in an orderly way, and how it ended goes to
+/// `exit_code`. Both references must outlive the callback.
+std::function<void()> interruptible(Context& context, int& exit_code, std::function<ExitCode(Context&)> command);
 
 inline constexpr std::chrono::milliseconds default_timeout = std::chrono::seconds(45);
 

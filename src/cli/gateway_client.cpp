@@ -114,20 +114,46 @@ Failure GatewayClient::failure_from(const net::http::ClientResponse& response, b
   return failure;
 }
 
-std::expected<std::string, Failure> GatewayClient::get_json(std::string_view path) const {
-  auto response = get(path);
-  if (!response) return std::unexpected(failure_from(response.error(), false));
-  if (response->status != 200) return std::unexpected(failure_from(*response, false));
-  if (auto valid = json::validate(response->body, answer_limits); !valid) {
+std::expected<std::string, Failure> GatewayClient::json_body(net::http::ClientResponse response, std::string_view path,
+                                                             bool may_have_run) const {
+  if (response.status != 200) return std::unexpected(failure_from(response, may_have_run));
+  if (auto valid = json::validate(response.body, answer_limits); !valid) {
     return std::unexpected(
         Failure{ExitCode::error, fmt::format("{}{}: the answer is not JSON: is this a gateway? ({})",
                                              escape_for_terminal(connection_.url), path, valid.error().message)});
   }
-  return std::move(response->body);
+  return std::move(response.body);
+}
+
+std::expected<std::string, Failure> GatewayClient::get_json(std::string_view path) const {
+  auto response = get(path);
+  if (!response) return std::unexpected(failure_from(response.error(), false));
+  return json_body(*std::move(response), path, false);
+}
+
+std::expected<std::string, Failure> GatewayClient::post_json(std::string_view path, std::string body) const {
+  net::http::ClientRequest request = request_to(path);
+  request.method = "POST";
+  request.body = std::move(body);
+  request.headers.emplace_back("Content-Type", "application/json");
+  auto response = net::http::perform(request);
+  if (response) return json_body(*std::move(response), path, true);
+  Failure failure = failure_from(response.error(), false);
+  if (response.error().code == ErrorCode::timed_out || response.error().code == ErrorCode::io) {
+    failure.code = ExitCode::unsettled;
+    failure.message += ": whether the gateway acted on it is unknown; the audit log will tell";
+  }
+  return std::unexpected(std::move(failure));
 }
 
 Result<net::http::ClientResponse> GatewayClient::get(std::string_view path) const {
   return net::http::perform(request_to(path));
+}
+
+Result<net::http::ClientResponse> GatewayClient::get(std::string_view path, std::chrono::milliseconds timeout) const {
+  net::http::ClientRequest request = request_to(path);
+  request.timeout = timeout;
+  return net::http::perform(request);
 }
 
 std::expected<net::http::ClientResponse, Failure> GatewayClient::call(CallRequest call) const {

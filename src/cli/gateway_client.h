@@ -33,8 +33,13 @@ class GatewayClient {
   /// GET; anything but 200 with a JSON body is a Failure.
   [[nodiscard]] std::expected<std::string, Failure> get_json(std::string_view path) const;
 
+  /// POST of a JSON body; anything but 200 with a JSON body is a Failure.
+  [[nodiscard]] std::expected<std::string, Failure> post_json(std::string_view path, std::string body) const;
+
   /// GET with whatever comes back.
   [[nodiscard]] Result<net::http::ClientResponse> get(std::string_view path) const;
+  /// The same with a time limit of its own, for requests that the gateway holds until there is something to say.
+  [[nodiscard]] Result<net::http::ClientResponse> get(std::string_view path, std::chrono::milliseconds timeout) const;
 
   struct CallRequest {
     std::string body;
@@ -52,6 +57,8 @@ class GatewayClient {
 
  private:
   [[nodiscard]] net::http::ClientRequest request_to(std::string_view path) const;
+  [[nodiscard]] std::expected<std::string, Failure> json_body(net::http::ClientResponse response, std::string_view path,
+                                                              bool may_have_run) const;
 
   Connection connection_;
   std::chrono::milliseconds timeout_;
