@@ -28,13 +28,13 @@ class Secret {
   std::string value_;
 };
 
-/// A bearer token and its role. The token is written out, or stands as "sha256:" and the 64 lower-case hexadecimal digits
-/// of its SHA-256, which `myrmex token hash` prints.
+/// A bearer token and its role. The token is written out, or stands as "sha256:" and the 64 lower-case hexadecimal
+/// digits of its SHA-256, which `myrmex token hash` prints.
 struct StaticToken {
   Secret token;
-  std::string role;      ///< "admin", "operator" or "read-only", checked
-  std::string identity;  ///< whose token it is; empty: nobody's in particular
-  std::string field;     ///< the name under which messages and `lines` know it: "tokens[2]"
+  std::string role;           ///< "admin", "operator" or "read-only", checked
+  std::string identity = {};  ///< whose token it is; empty: nobody's in particular
+  std::string field = {};     ///< the name under which messages and `lines` know it: "tokens[2]"
 };
 
 /// A bearer token that reaches a part of the fleet.
@@ -84,10 +84,10 @@ struct GatewayConfig {
   /// Tool, or "run_command:NAME" for one command -> "read", "write", "admin" (aliases resolved).
   std::map<std::string, std::string> risk_tiers;
   std::vector<std::string> require_approval_tiers;
-  std::chrono::seconds approval_ttl{900};                         ///< approval_ttl_seconds
-  std::map<std::string, ApprovalRule> approvals_required;         ///< by tier; a tier that is not there needs one admin
+  std::chrono::seconds approval_ttl{900};                  ///< approval_ttl_seconds
+  std::map<std::string, ApprovalRule> approvals_required;  ///< by tier; a tier that is not there needs one admin
   std::map<std::string, std::vector<std::string>> approval_groups;  ///< group -> identities
-  std::chrono::seconds enrollment_token_ttl{900};                 ///< enrollment_token_ttl_seconds
+  std::chrono::seconds enrollment_token_ttl{900};                   ///< enrollment_token_ttl_seconds
   std::map<std::string, std::vector<std::string>> agent_tags;
   int rate_limit_per_minute = 0;
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);     ///< keepalive_seconds

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,10 +52,10 @@ struct Approval {
   WallTime expires_at;
   ApprovalStatus status = ApprovalStatus::pending;
   unsigned needed = 1;
-  std::vector<ApprovalVote> votes;             ///< of those who agreed
-  std::optional<ApprovalVote> refusal;         ///< of who rejected or withdrew it
-  std::optional<protocol::Outcome> outcome;    ///< once the call has ended, in whatever way
-  std::string reason;                          ///< with the outcome: a short code
+  std::vector<ApprovalVote> votes;           ///< of those who agreed
+  std::optional<ApprovalVote> refusal;       ///< of who rejected or withdrew it
+  std::optional<protocol::Outcome> outcome;  ///< once the call has ended, in whatever way
+  std::string reason;                        ///< with the outcome: a short code
 };
 
 enum class ApprovalAction { approve, reject, withdraw };
@@ -80,16 +81,20 @@ class Approvals {
     std::function<std::chrono::seconds()> time_to_live;
   };
 
-  /// Reads what the last run of the gateway left behind. A call that was approved and had not ended then ends as unknown.
+  /// Reads what the last run of the gateway left behind. A call that was approved and had not ended then ends as
+  /// unknown.
   static Result<std::unique_ptr<Approvals>> open(Dependencies dependencies, Options options);
-  static Result<std::unique_ptr<Approvals>> open(Dependencies dependencies) { return open(std::move(dependencies), Options{}); }
+  static Result<std::unique_ptr<Approvals>> open(Dependencies dependencies) {
+    return open(std::move(dependencies), Options{});
+  }
   virtual ~Approvals() = default;
 
+  using Snapshot = std::shared_ptr<const Approval>;  ///< as it was at that moment
+
   /// What waits, or everything that is still kept, as far as `viewer` reaches; newest first.
-  [[nodiscard]] virtual std::vector<Approval> list(const policy::Principal& viewer, bool only_pending) const = 0;
-  /// nullopt: unknown, or not for this viewer. The requester may always look.
-  [[nodiscard]] virtual std::optional<Approval> find(const policy::Principal& viewer, std::string_view id) const = 0;
-  [[nodiscard]] virtual std::size_t pending() const = 0;
+  [[nodiscard]] virtual std::vector<Snapshot> list(const policy::Principal& viewer, bool only_pending) const = 0;
+  /// null: unknown, or not for this viewer. The requester may always look.
+  [[nodiscard]] virtual Snapshot find(const policy::Principal& viewer, std::string_view id) const = 0;
 
   /// Somebody's word on a request. `digest`: what the approver saw; empty if it was not given, otherwise it must be the
   /// request's. `done` runs once, on some thread, when the word is on disk or refused, with the request as it is then.
@@ -105,32 +110,35 @@ class Approvals {
     std::string request_id;
     Surface surface = Surface::rest;
   };
-  virtual void decide(Word word, std::move_only_function<void(Result<Approval>)> done) = 0;
+  virtual void decide(Word word, std::move_only_function<void(Result<Snapshot>)> done) = 0;
 
   /// The result of a request's call, for its requester (by any credential of the same identity) and for admins in whose
-  /// scope it is; waits up to `patience` for it. `done` runs once, on `worker`, later: the result, nullopt while the call
-  /// has not ended. Errors: not_found; permission_denied; unavailable when the result is not kept any more.
+  /// scope it is; waits up to `patience` for it. `done` runs once, on `worker`, later: the result, nullopt while the
+  /// call has not ended. Errors: not_found; permission_denied; unavailable when the result is not kept any more.
   virtual void result(net::Worker& worker, const policy::Principal& viewer, std::string id,
                       std::chrono::milliseconds patience,
                       std::move_only_function<void(Result<std::optional<CallResult>>)> done) = 0;
 
-  /// Ends what waits for results. Before the workers stop.
+  /// Ends what has waited too long. Happens by itself about once a second.
+  virtual void sweep() = 0;
+
+  /// Answers those who wait for results. Before the workers stop.
   virtual void close() = 0;
 
  private:
   friend class ApprovalAccess;
 
-  /// For the funnel. Keeps a call that waits for other people; an identical one of the same requester that waits already
-  /// is not asked twice. `done` runs once, on the store's thread, when it is on disk.
-  struct Asked {
-    std::string id;
-    WallTime expires_at;
-    unsigned needed = 1;
-  };
-  virtual void ask(Approval request, std::move_only_function<void(Result<Asked>)> done) = 0;
-  /// Takes the one approval of a call: true when it was approved for exactly this and not taken before; otherwise the
-  /// reason: "approval_unknown", "approval_used", "approval_changed".
-  virtual std::expected<void, std::string> redeem(std::string_view id, const policy::ApprovalSubject& subject) = 0;
+  /// For the funnel. Keeps a call that waits for other people, with what the caller of this function knows of it; an
+  /// identical one of the same requester that waits already is not asked twice. `done` runs once, on the store's
+  /// thread, when the request is in the audit log and on disk. Refusals: resource_exhausted when too many wait, and
+  /// what the disk or the log says.
+  virtual void ask(Approval request, std::move_only_function<void(Result<Snapshot>)> done) = 0;
+
+  /// Takes the one approval of a call and returns the id under which the call was recorded, if it was approved for
+  /// exactly this and not taken before. Otherwise the reason: "approval_unknown", "approval_used", "policy_changed",
+  /// "agent_key_changed", "approval_changed".
+  virtual std::expected<std::string, std::string> redeem(std::string_view id,
+                                                         const policy::ApprovalSubject& subject) = 0;
 };
 
 }  // namespace hive::calls

@@ -84,6 +84,13 @@ class FleetImpl final : public Fleet {
     return tools;
   }
 
+  [[nodiscard]] bool has_tool(std::string_view agent, std::string_view tool) const override {
+    auto link = find_link(agent);
+    if (link == nullptr) return false;
+    auto tools = link->tools();
+    return std::ranges::find(*tools, tool, &Tool::name) != tools->end();
+  }
+
   void disconnect(std::string_view agent, std::string_view reason) override {
     if (auto link = find_link(agent)) {
       link->worker().dispatch([link, reason = std::string(reason)] { link->close(reason); });

@@ -72,7 +72,7 @@ struct AgentReply {
 /// A tool call on its way to an agent.
 struct AgentRequest {
   std::string tool;
-  std::string arguments;                                        ///< raw JSON
+  std::string arguments;     ///< raw JSON
   std::string required_key;  ///< not empty: only to an agent that is connected by the key with this fingerprint
   std::chrono::milliseconds timeout{0};                         ///< 0: the agent's own deadlines
   std::move_only_function<void(std::string_view)> on_progress;  ///< on the tunnel's worker
@@ -105,6 +105,8 @@ class Fleet {
   [[nodiscard]] virtual std::optional<AgentStatus> find(std::string_view agent) const = 0;
   /// Tools of all agents that are online, sorted by agent; asks nobody.
   [[nodiscard]] virtual std::vector<AgentTool> tools() const = 0;
+  /// Whether an agent is online and lists this tool.
+  [[nodiscard]] virtual bool has_tool(std::string_view agent, std::string_view tool) const = 0;
   /// Ends the session of an agent.
   virtual void disconnect(std::string_view agent, std::string_view reason) = 0;
   /// Ends all sessions.

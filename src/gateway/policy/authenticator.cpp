@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "crypto/random.h"
+#include "crypto/sha256.h"
 
 namespace hive::policy {
 
@@ -36,6 +38,18 @@ std::string_view to_string(CredentialFault fault) {
       return "unsupported_scheme";
     case CredentialFault::unknown:
       return "unknown_token";
+    case CredentialFault::expired:
+      return "expired_credentials";
+    case CredentialFault::no_role:
+      return "no_role";
+    case CredentialFault::bad_identity:
+      return "bad_identity";
+    case CredentialFault::bad_signature:
+      return "bad_signature";
+    case CredentialFault::bad_claims:
+      return "bad_claims";
+    case CredentialFault::provider_unavailable:
+      return "provider_unavailable";
   }
   return "unknown_token";
 }
@@ -65,15 +79,43 @@ std::expected<std::string_view, CredentialFault> bearer_token(std::optional<std:
   return token;
 }
 
-std::size_t Authenticator::DigestHash::operator()(const crypto::Digest& digest) const {
-  std::size_t hash = 0;
-  std::memcpy(&hash, digest.data(), sizeof hash);
-  return hash;
-}
+namespace {
 
-Authenticator::Authenticator() : salt_(crypto::random_hex(16)) {}
+struct DigestHash {
+  std::size_t operator()(const crypto::Digest& digest) const {
+    std::size_t hash = 0;
+    std::memcpy(&hash, digest.data(), sizeof hash);
+    return hash;
+  }
+};
 
-crypto::Digest Authenticator::key_of(std::string_view token) const {
+class ConfiguredAuthenticator final : public Authenticator {
+ public:
+  Result<void> add(std::string_view token, std::string_view role, std::string_view field);
+
+  [[nodiscard]] std::optional<std::string_view> identity_token(const Credentials&) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] std::expected<Principal, CredentialFault> authenticate(const Credentials& credentials) const override;
+  [[nodiscard]] std::expected<Principal, CredentialFault> from_claims(const IdentityClaims&) const override {
+    return std::unexpected(CredentialFault::no_role);
+  }
+  [[nodiscard]] std::optional<Principal> refresh(const Principal& earlier) const override {
+    for (const auto& [digest, principal] : principals_)
+      if (principal.name == earlier.name) return principal;
+    return std::nullopt;
+  }
+  [[nodiscard]] bool is_trusted_proxy(std::string_view) const override { return false; }
+
+ private:
+  [[nodiscard]] crypto::Digest key_of(std::string_view token) const;
+
+  // The key is new with every instance: whoever measures the look-up's time learns about digests that he can't compute.
+  const std::string salt_ = crypto::random_hex(16);
+  std::unordered_map<crypto::Digest, Principal, DigestHash> principals_;
+};
+
+crypto::Digest ConfiguredAuthenticator::key_of(std::string_view token) const {
   // The salt has a fixed length, so that no two pairs give the same text.
   std::string text;
   text.reserve(salt_.size() + token.size());
@@ -82,7 +124,7 @@ crypto::Digest Authenticator::key_of(std::string_view token) const {
   return crypto::sha256(text);
 }
 
-Result<void> Authenticator::add(std::string_view token, std::string_view role, std::string_view field) {
+Result<void> ConfiguredAuthenticator::add(std::string_view token, std::string_view role, std::string_view field) {
   if (token.empty() || token.size() > max_token_bytes || !std::ranges::all_of(token, is_visible_ascii)) {
     return fail(ErrorCode::invalid_argument,
                 "{}: a token has 1 to {} visible ASCII characters and no blanks; this one can never be presented",
@@ -101,21 +143,27 @@ Result<void> Authenticator::add(std::string_view token, std::string_view role, s
   return {};
 }
 
-Result<std::shared_ptr<const Authenticator>> Authenticator::create(const config::GatewayConfig& config) {
-  std::shared_ptr<Authenticator> made(new Authenticator());
-  if (!config.auth_token.empty()) TRY(made->add(config.auth_token.reveal(), "admin", "auth_token"));
-  for (const config::StaticToken& token : config.tokens)
-    TRY(made->add(token.token.reveal(), token.role, "tokens"));
-  return made;
-}
-
-std::expected<Principal, CredentialFault> Authenticator::authenticate(
-    std::optional<std::string_view> authorization) const {
-  auto token = bearer_token(authorization);
+std::expected<Principal, CredentialFault> ConfiguredAuthenticator::authenticate(const Credentials& credentials) const {
+  auto token = bearer_token(credentials.authorization);
   if (!token) return std::unexpected(token.error());
   auto found = principals_.find(key_of(*token));
   if (found == principals_.end()) return std::unexpected(CredentialFault::unknown);
   return found->second;
+}
+
+}  // namespace
+
+std::string client_address(std::string_view peer_address, std::optional<std::string_view>, const Authenticator&) {
+  return std::string(peer_address);
+}
+
+Result<std::shared_ptr<const Authenticator>> Authenticator::create(const config::GatewayConfig& config,
+                                                                   const Clock& /*clock*/) {
+  auto made = std::make_shared<ConfiguredAuthenticator>();
+  if (!config.auth_token.empty()) TRY(made->add(config.auth_token.reveal(), "admin", "auth_token"));
+  for (const config::StaticToken& token : config.tokens)
+    TRY(made->add(token.token.reveal(), token.role, "tokens"));
+  return made;
 }
 
 }  // namespace hive::policy

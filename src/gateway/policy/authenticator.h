@@ -31,11 +31,11 @@ std::string_view to_string(CredentialFault fault);
 
 /// What a request shows of who sends it. Views live as long as the request.
 struct Credentials {
-  std::optional<std::string_view> authorization;       ///< the Authorization header (RFC 6750)
-  std::optional<std::string_view> certificate_name;    ///< common name of a client certificate that TLS has verified
-  std::string_view peer_address;                       ///< of the connection
-  std::optional<std::string_view> proxy_secret;        ///< values of the configured proxy headers; nullopt when absent
-  std::optional<std::string_view> proxy_identity;      ///< or sent twice
+  std::optional<std::string_view> authorization = {};     ///< the Authorization header (RFC 6750)
+  std::optional<std::string_view> certificate_name = {};  ///< common name of a client certificate that TLS has verified
+  std::string_view peer_address = {};                     ///< of the connection
+  std::optional<std::string_view> proxy_secret = {};      ///< values of the configured proxy headers; nullopt when
+  std::optional<std::string_view> proxy_identity = {};    ///< absent or sent twice
 };
 
 /// What an identity token says, after its signature, issuer, audience and times were checked.
@@ -63,7 +63,8 @@ class Authenticator {
   [[nodiscard]] virtual std::optional<std::string_view> identity_token(const Credentials& credentials) const = 0;
 
   /// Who shows these credentials, identity tokens apart.
-  [[nodiscard]] virtual std::expected<Principal, CredentialFault> authenticate(const Credentials& credentials) const = 0;
+  [[nodiscard]] virtual std::expected<Principal, CredentialFault> authenticate(
+      const Credentials& credentials) const = 0;
 
   /// Who a checked identity token speaks of: the highest role that oidc_role_map gives to one of its groups.
   [[nodiscard]] virtual std::expected<Principal, CredentialFault> from_claims(const IdentityClaims& claims) const = 0;

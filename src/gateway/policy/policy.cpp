@@ -34,7 +34,29 @@ class ConfiguredPolicy final : public Policy {
     }
   }
 
-  [[nodiscard]] protocol::Tier tier_of(std::string_view tool) const override {
+  [[nodiscard]] const std::string& version() const override { return version_; }
+
+  [[nodiscard]] TierAnswer explain_tier(std::string_view tool, std::string_view arguments) const override {
+    return {tier_of(tool, arguments), {}};
+  }
+
+  [[nodiscard]] std::vector<GateAnswer> explain(const Question& question) const override {
+    return {{"role", check_role(question)}, {"scope", check_scope(question)}, {"approval", check_approval(question)}};
+  }
+
+  [[nodiscard]] bool reaches(const Principal&, std::string_view) const override { return true; }
+  [[nodiscard]] bool reaches(const Principal&, std::string_view, std::string_view) const override { return true; }
+  [[nodiscard]] unsigned approvals_needed(protocol::Tier) const override { return 1; }
+
+  [[nodiscard]] Decision check_approver(const Principal& approver, const ApprovalSubject& subject) const override {
+    if (approver.role != Role::admin) return {Verdict::deny, "role", "only an admin may approve a call", {}, {}};
+    if (approver.identity() == subject.identity) {
+      return {Verdict::deny, "own_request", "nobody approves their own request", {}, {}};
+    }
+    return Decision::allow();
+  }
+
+  [[nodiscard]] protocol::Tier tier_of(std::string_view tool, std::string_view /*arguments*/) const override {
     if (auto found = tiers_.find(tool); found != tiers_.end()) return found->second;
     const protocol::ToolDescription* builtin = protocol::find_builtin_tool(tool);
     return builtin == nullptr ? protocol::Tier::write : builtin->tier;
@@ -42,7 +64,7 @@ class ConfiguredPolicy final : public Policy {
 
   [[nodiscard]] Decision check_role(const Question& question) const override {
     if (question.principal.role != Role::read_only) return Decision::allow();
-    return {false, "role", "the role read-only may look at the fleet but not call tools", {}};
+    return {Verdict::deny, "role", "the role read-only may look at the fleet but not call tools", {}, {}};
   }
 
   // Every credential that exists today reaches the whole fleet.
@@ -50,11 +72,11 @@ class ConfiguredPolicy final : public Policy {
 
   [[nodiscard]] Decision check_approval(const Question& question) const override {
     if (!approval_tiers_.contains(question.tier)) return Decision::allow();
-    return {false,
+    return {Verdict::ask,
             "approval_required",
-            fmt::format("{} is of tier {}, which require_approval_tiers keeps for calls that a second person approved; "
-                        "this gateway cannot take approvals yet",
-                        question.tool, protocol::to_string(question.tier)),
+            fmt::format("{} is of tier {}, for which another person must agree", question.tool,
+                        protocol::to_string(question.tier)),
+            {},
             {}};
   }
 
@@ -64,9 +86,11 @@ class ConfiguredPolicy final : public Policy {
     auto wait =
         rate_limiter_->try_acquire(question.principal.name, fmt::format("{}__{}", question.agent, question.tool));
     if (!wait) return Decision::allow();
-    return {false, "rate_limited",
+    return {Verdict::deny,
+            "rate_limited",
             fmt::format("more than rate_limit_per_minute calls of {} on {}; try again in {} s", question.tool,
                         question.agent, std::chrono::ceil<std::chrono::seconds>(*wait).count()),
+            {},
             *wait};
   }
 
@@ -74,10 +98,16 @@ class ConfiguredPolicy final : public Policy {
   std::map<std::string, protocol::Tier, std::less<>> tiers_;
   std::set<protocol::Tier> approval_tiers_;
   const int rate_limit_;
+  const std::string version_ = "1";
   std::shared_ptr<RateLimiter> rate_limiter_;
 };
 
 }  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  constexpr std::array<std::string_view, 4> names = {"allow", "deny", "ask", "unknown"};
+  return names[static_cast<std::size_t>(verdict)];
+}
 
 std::string_view to_string(Role role) {
   return role_names[static_cast<std::size_t>(role)];

@@ -72,18 +72,20 @@ Result<void> migrate(Connection& connection) {
   std::int64_t version = 0;
   {
     Statement query = TRY(connection.prepare("PRAGMA user_version"));
-    if (TRY(query.step())) version = query.number(0);
+    bool found = TRY(query.step());
+    if (found) version = query.number(0);
   }
   if (version < 0 || version > static_cast<std::int64_t>(steps.size())) {
     return fail(ErrorCode::corrupt,
-                "the database has version {}, and this program knows versions up to {}: a newer gateway made it", version,
-                steps.size());
+                "the database has version {}, and this program knows versions up to {}: a newer gateway made it",
+                version, steps.size());
   }
   for (auto step = static_cast<std::size_t>(version); step < steps.size(); ++step) {
-    TRY(connection.transaction([step](Connection& inside) -> Result<void> {
+    auto run_step = [step](Connection& inside) -> Result<void> {
       TRY(inside.execute(steps[step]));
       return inside.execute(fmt::format("PRAGMA user_version = {}", step + 1));
-    }));
+    };
+    TRY(connection.transaction(run_step));
   }
   return {};
 }

@@ -36,6 +36,8 @@ std::string_view explanation(policy::CredentialFault fault) {
       return "the Authorization header is not of the form: Bearer TOKEN";
     case policy::CredentialFault::unknown:
       return "the token is not known here";
+    default:
+      break;
   }
   return "the credential is not accepted";
 }
@@ -163,7 +165,8 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
       refuse_blocked(context, *wait);
       return false;
     }
-    auto principal = context.settings->authenticator->authenticate(header);
+    auto principal = context.settings->authenticator->authenticate(
+        {.authorization = header, .peer_address = context.request->peer_address});
     if (!principal) {
       // Nothing was tried where nothing was sent.
       if (principal.error() != policy::CredentialFault::missing) {
@@ -211,7 +214,8 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
 Result<std::shared_ptr<const Settings>> make_settings(std::shared_ptr<const config::GatewayConfig> config,
                                                       std::shared_ptr<const policy::Policy> policy,
                                                       std::span<const std::string> host_names) {
-  std::shared_ptr<const policy::Authenticator> authenticator = TRY(policy::Authenticator::create(*config));
+  std::shared_ptr<const policy::Authenticator> authenticator =
+      TRY(policy::Authenticator::create(*config, system_clock()));
   std::vector<std::string> hosts(host_names.begin(), host_names.end());
   for (const std::string& address : {config->http_addr, config->plaintext_http_addr}) {
     if (address.empty()) continue;

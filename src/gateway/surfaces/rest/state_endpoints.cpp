@@ -213,7 +213,7 @@ void get_tools(const ContextPointer& context) {
   for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
     std::size_t before = body.size();
     if (!body.ends_with('[')) body += ',';
-    if (!append_tool(body, tool, context->settings->policy->tier_of(tool.name))) body.resize(before);
+    if (!append_tool(body, tool, context->settings->policy->tier_of(tool.name, {}))) body.resize(before);
   }
   context->respond_json(body + "]}\n");
 }

@@ -26,6 +26,12 @@ class FakeFleet final : public fleet::Fleet {
     return std::nullopt;
   }
   std::vector<fleet::AgentTool> tools() const override { return all_tools; }
+  bool has_tool(std::string_view agent, std::string_view tool) const override {
+    for (const fleet::AgentTool& each : all_tools) {
+      if (each.agent == agent && each.name == tool) return true;
+    }
+    return false;
+  }
   void disconnect(std::string_view, std::string_view) override {}
   void close(std::string_view) override {}
 
@@ -79,6 +85,14 @@ class FakeFunnel final : public calls::Funnel {
     if (answer) running->end(answer(running->call));
     return running;
   }
+  /// What explain() answers.
+  calls::Explanation explanation;
+
+  void explain(net::Worker& worker, calls::Call, std::move_only_function<void(calls::Explanation)> done) override {
+    worker.post([this, done = std::move(done)]() mutable { done(explanation); });
+  }
+  void set_approvals(calls::Approvals*) override {}
+  std::shared_ptr<const policy::Policy> policy() const override { return nullptr; }
   void set_policy(std::shared_ptr<const policy::Policy>) override {}
   void drain(net::Task drained) override { drained(); }
   void cancel_all(std::string_view) override {}

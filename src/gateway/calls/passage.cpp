@@ -1,0 +1,270 @@
+#include "gateway/calls/passage.h"
+
+#include "base/log.h"
+#include "gateway/calls/funnel_access.h"
+#include "gateway/calls/results.h"
+
+namespace hive::calls {
+
+using protocol::Outcome;
+
+/// The key to what only the funnel may do with approvals.
+class ApprovalAccess {
+ public:
+  static void ask(Approvals& approvals, Approval request,
+                  std::move_only_function<void(Result<Approvals::Snapshot>)> done) {
+    approvals.ask(std::move(request), std::move(done));
+  }
+  static std::expected<std::string, std::string> redeem(Approvals& approvals, std::string_view id,
+                                                        const policy::ApprovalSubject& subject) {
+    return approvals.redeem(id, subject);
+  }
+};
+
+namespace {
+
+CallResult refused_by(policy::Decision decision) {
+  CallResult result = refusal(std::move(decision.reason), decision.message);
+  result.retry_after = decision.retry_after;
+  return result;
+}
+
+std::string_view explanation(std::string_view reason) {
+  if (reason == "approval_used") return "this approval was used already; ask for another one";
+  if (reason == "policy_changed") return "the rules have changed since this was asked; ask again";
+  if (reason == "agent_key_changed") return "the agent has another key than when this was asked; ask again";
+  if (reason == "approval_changed") return "this is not the call that was approved";
+  return "there is no approval with this id for this call";
+}
+
+CallResult waiting(const Approval& approval) {
+  CallResult result =
+      refusal("approval_required",
+              fmt::format("waits for the approval of {} under the id {} until {}",
+                          approval.needed == 1 ? "another person" : fmt::format("{} other people", approval.needed),
+                          approval.id, format_rfc3339(approval.expires_at)));
+  result.approval_id = approval.id;
+  result.approval_expires_at = approval.expires_at;
+  result.approvals_needed = approval.needed;
+  return result;
+}
+
+}  // namespace
+
+void Passage::start() {
+  started_ = host_.clock().steady_now();
+  call_id_ = host_.next_call_id();
+  auto policy = host_.current_policy();
+  tier_ = policy->tier_of(call_.tool, call_.arguments);
+  if (auto refused = check_form()) return end(*std::move(refused));
+  bool is_approved = !call_.approval_id.empty();
+  if (is_approved) {
+    // Taken before the other gates speak: whatever they say is the end of the call that was approved.
+    if (auto refused = take_approval(*policy)) return end(*std::move(refused));
+  }
+  policy::Question question{call_.principal, call_.agent, call_.tool, call_.arguments, tier_};
+  for (auto gate : {&policy::Policy::check_role, &policy::Policy::check_scope}) {
+    policy::Decision decision = ((*policy).*gate)(question);
+    if (!decision.allowed()) return end(refused_by(std::move(decision)));
+  }
+  if (!is_approved) {
+    policy::Decision approval = policy->check_approval(question);
+    if (approval.verdict != policy::Verdict::allow && approval.verdict != policy::Verdict::ask) {
+      return end(refused_by(std::move(approval)));
+    }
+    // Asking counts as the call, which is then not counted again: otherwise an approved call could be refused for what
+    // its requester did meanwhile.
+    policy::Decision rate = policy->check_rate(question);
+    if (!rate.allowed()) return end(refused_by(std::move(rate)));
+    if (approval.verdict == policy::Verdict::ask) return ask_others(*policy);
+  }
+  if (tier_ == protocol::Tier::read) return send();
+  write_intent();
+}
+
+std::optional<CallResult> Passage::check_form() const {
+  if (host_.is_draining()) return refusal("draining", "the gateway is stopping and takes no new calls");
+  if (call_.agent.empty() || call_.tool.empty()) {
+    return refusal("tool_name", "a tool is named AGENT__TOOL; GET /api/tools lists them");
+  }
+  if (call_.timeout > host_.options().max_timeout) {
+    return refusal("timeout_too_long",
+                   fmt::format("a call may take {} s at most",
+                               std::chrono::duration_cast<std::chrono::seconds>(host_.options().max_timeout).count()));
+  }
+  return std::nullopt;
+}
+
+policy::ApprovalSubject Passage::subject(const policy::Policy& policy) const {
+  policy::ApprovalSubject subject;
+  subject.principal = call_.principal.name;
+  subject.identity = call_.principal.identity();
+  subject.on_behalf_of = call_.on_behalf_of;
+  subject.agent = call_.agent;
+  if (auto agent = host_.fleet().find(call_.agent); agent && agent->online) subject.agent_key = agent->key_fingerprint;
+  subject.tool = call_.tool;
+  subject.arguments = call_.arguments;
+  subject.tier = tier_;
+  subject.policy_version = policy.version();
+  return subject;
+}
+
+std::optional<CallResult> Passage::take_approval(const policy::Policy& policy) {
+  Approvals* approvals = host_.approvals();
+  policy::ApprovalSubject asked = subject(policy);
+  auto taken = approvals == nullptr ? std::unexpected(std::string("approval_unknown"))
+                                    : ApprovalAccess::redeem(*approvals, call_.approval_id, asked);
+  if (!taken) return refusal(taken.error(), explanation(taken.error()));
+  call_id_ = *std::move(taken);
+  agent_key_ = std::move(asked.agent_key);
+  return std::nullopt;
+}
+
+void Passage::ask_others(const policy::Policy& policy) {
+  Approvals* approvals = host_.approvals();
+  if (approvals == nullptr || host_.log() == nullptr) {
+    return end(
+        refusal("audit_unavailable",
+                fmt::format("{} is of tier {} and needs an approval, which cannot be recorded: audit_log_path is "
+                            "not set",
+                            call_.tool, protocol::to_string(tier_))));
+  }
+  Approval request;
+  request.subject = subject(policy);
+  if (request.subject.agent_key.empty()) {
+    return end(refusal("agent_offline",
+                       fmt::format("agent {} is offline; an approval holds for an agent that is there", call_.agent)));
+  }
+  request.requester = call_.principal;
+  request.request_id = call_.request_id;
+  request.call_id = call_id_;
+  request.surface = call_.surface;
+  request.after_untrusted_text = call_.after_untrusted_text;
+  request.timeout = call_.timeout;
+  request.needed = policy.approvals_needed(tier_);
+  ApprovalAccess::ask(*approvals, std::move(request), [self = shared_from_this()](Result<Approvals::Snapshot> asked) {
+    if (asked) return self->deliver(waiting(**asked));
+    bool full = asked.error().code == ErrorCode::resource_exhausted;
+    self->end(refusal(full ? "approvals_full" : "audit_unavailable", asked.error().message));
+  });
+}
+
+void Passage::write_intent() {
+  if (host_.log() == nullptr) {
+    return end(
+        refusal("audit_unavailable", fmt::format("{} is of tier {} and cannot be recorded: audit_log_path is not set",
+                                                 call_.tool, protocol::to_string(tier_))));
+  }
+  auto self = shared_from_this();
+  auto queued = host_.log()->append(record(audit::RecordKind::intent), [self](Result<std::uint64_t> written) {
+    if (!written) {
+      return self->end(refusal("audit_unavailable", "the call cannot be recorded: " + written.error().message));
+    }
+    self->intent_written_ = true;
+    self->send();
+  });
+  if (!queued) end(refusal("audit_unavailable", "the call cannot be recorded: " + queued.error().message));
+}
+
+void Passage::send() {
+  auto self = shared_from_this();
+  fleet::AgentRequest request;
+  request.tool = call_.tool;
+  request.arguments = intent_written_ ? std::move(call_.arguments) : call_.arguments;
+  request.required_key = agent_key_;
+  request.timeout = call_.timeout;
+  if (call_.on_progress) {
+    request.on_progress = [self](std::string_view params) {
+      self->worker_.dispatch([self, copy = std::string(params)] { self->call_.on_progress(copy); });
+    };
+  }
+  request.done = [self](fleet::AgentReply reply) { self->end(from_reply(std::move(reply))); };
+  bool withdrawn_before = false;
+  {
+    std::lock_guard lock(mutex_);
+    withdrawn_before = !cancel_reason_.empty();
+  }
+  if (withdrawn_before) {
+    return end(refusal("cancelled", "the call was withdrawn before it was sent", Outcome::cancelled));
+  }
+  std::uint64_t ticket = FunnelAccess::send(host_.fleet(), call_.agent, std::move(request));
+  std::string cancel_reason;
+  {
+    std::lock_guard lock(mutex_);
+    ticket_ = ticket;
+    cancel_reason = cancel_reason_;
+  }
+  // It was withdrawn while it was being handed over.
+  if (!cancel_reason.empty()) FunnelAccess::cancel(host_.fleet(), call_.agent, ticket, std::move(cancel_reason));
+}
+
+void Passage::cancel(std::string_view reason) {
+  std::uint64_t ticket = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_ || !cancel_reason_.empty()) return;
+    cancel_reason_ = reason.empty() ? "withdrawn" : reason;
+    ticket = ticket_;
+  }
+  if (ticket != 0) FunnelAccess::cancel(host_.fleet(), call_.agent, ticket, std::string(reason));
+}
+
+void Passage::end(CallResult result) {
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  auto elapsed = host_.clock().steady_now() - started_;
+  result.duration_us =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count());
+  if (host_.log() == nullptr) return deliver(std::move(result));
+
+  audit::Record outcome = record(audit::RecordKind::outcome);
+  outcome.outcome = result.outcome;
+  outcome.reason = result.reason;
+  outcome.duration_us = result.duration_us;
+  if (result.is_error) outcome.detail = message_of(result.body);
+  // The caller hears of the outcome when it is on disk: nothing acknowledged can be lost.
+  auto self = shared_from_this();
+  auto shared_result = std::make_shared<CallResult>(std::move(result));
+  auto queued = host_.log()->append(std::move(outcome), [self, shared_result](Result<std::uint64_t> written) {
+    if (!written)
+      log::error("the outcome of a call is not recorded",
+                 {{"call", self->call_id_}, {"reason", written.error().message}});
+    self->deliver(std::move(*shared_result));
+  });
+  if (!queued) {
+    log::error("the outcome of a call is not recorded", {{"call", call_id_}, {"reason", queued.error().message}});
+    deliver(std::move(*shared_result));
+  }
+}
+
+void Passage::deliver(CallResult result) {
+  auto self = shared_from_this();
+  worker_.post([self, result = std::move(result)]() mutable {
+    self->done_(std::move(result));
+    self->done_ = nullptr;
+    self->host_.on_ended(self);
+  });
+}
+
+audit::Record Passage::record(audit::RecordKind kind) const {
+  audit::Record record;
+  record.kind = kind;
+  record.call_id = call_id_;
+  record.request_id = call_.request_id;
+  record.principal = call_.principal.name;
+  record.role = policy::to_string(call_.principal.role);
+  record.surface = to_string(call_.surface);
+  record.action = "tool_call";
+  record.agent = call_.agent;
+  record.tool = call_.tool;
+  // The intent carries the arguments; an outcome repeats them only where there was no intent.
+  if (!intent_written_) record.arguments = call_.arguments;
+  record.tier = protocol::to_string(tier_);
+  record.on_behalf_of = call_.on_behalf_of;
+  record.after_untrusted_text = call_.after_untrusted_text;
+  return record;
+}
+
+}  // namespace hive::calls

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gateway/calls/approvals.h"
+#include "gateway/calls/funnel.h"
+
+namespace hive::calls {
+
+/// What the calls of one funnel share. Thread-safe.
+class PassageHost {
+ public:
+  virtual ~PassageHost() = default;
+  [[nodiscard]] virtual fleet::Fleet& fleet() = 0;
+  [[nodiscard]] virtual audit::Log* log() = 0;
+  [[nodiscard]] virtual const Clock& clock() = 0;
+  [[nodiscard]] virtual Approvals* approvals() = 0;
+  [[nodiscard]] virtual const Funnel::Options& options() = 0;
+  [[nodiscard]] virtual std::shared_ptr<const policy::Policy> current_policy() = 0;
+  [[nodiscard]] virtual bool is_draining() = 0;
+  [[nodiscard]] virtual std::string next_call_id() = 0;
+  /// What was started is waited for when the gateway stops.
+  virtual void on_started(std::shared_ptr<RunningCall> passage) = 0;
+  virtual void on_ended(const std::shared_ptr<RunningCall>& passage) = 0;
+};
+
+/// One call on its way through the gates. Steps follow one another on different threads, never two at once; cancel()
+/// may come from any thread at any time.
+class Passage final : public RunningCall, public std::enable_shared_from_this<Passage> {
+ public:
+  Passage(PassageHost& host, net::Worker& worker, Call call, std::move_only_function<void(CallResult)> done)
+      : host_(host), worker_(worker), call_(std::move(call)), done_(std::move(done)) {}
+
+  void start();
+  void cancel(std::string_view reason) override;
+
+ private:
+  [[nodiscard]] std::optional<CallResult> check_form() const;
+  [[nodiscard]] policy::ApprovalSubject subject(const policy::Policy& policy) const;
+  std::optional<CallResult> take_approval(const policy::Policy& policy);
+  void ask_others(const policy::Policy& policy);
+  void write_intent();
+  void send();
+  void end(CallResult result);
+  void deliver(CallResult result);
+  [[nodiscard]] audit::Record record(audit::RecordKind kind) const;
+
+  PassageHost& host_;
+  net::Worker& worker_;
+  Call call_;
+  std::move_only_function<void(CallResult)> done_;
+  std::string call_id_;
+  std::string agent_key_;  // of an approved call: the only key that may answer it
+  protocol::Tier tier_ = protocol::Tier::write;
+  SteadyTime started_;
+  bool intent_written_ = false;
+
+  std::mutex mutex_;
+  bool ended_ = false;         // guarded by mutex_
+  std::uint64_t ticket_ = 0;   // guarded by mutex_
+  std::string cancel_reason_;  // guarded by mutex_; not empty: withdrawn
+};
+
+}  // namespace hive::calls
