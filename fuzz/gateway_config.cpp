@@ -1,6 +1,8 @@
 // The gateway's configuration: what is accepted fails closed, and no secret stands in a message.
 #include "config/gateway_config.h"
 
+#include <algorithm>
+
 #include "config/address.h"
 #include "config/gateway_keys.h"
 #include "fuzz_target.h"
@@ -47,18 +49,38 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(loaded->tls_cert_path.empty() == loaded->tls_key_path.empty());
   CHECK(loaded->audit_log_path.empty() || !loaded->host_key_path.empty());
   bool serves_http = !loaded->http_addr.empty() || !loaded->plaintext_http_addr.empty();
-  CHECK(!serves_http || !loaded->auth_token.empty() || !loaded->tokens.empty());
+  CHECK(!serves_http || !loaded->auth_token.empty() || !loaded->tokens.empty() || !loaded->scoped_tokens.empty() ||
+        !loaded->client_ca_cert_path.empty() || !loaded->trusted_proxy_secret.empty() || !loaded->oidc_issuer.empty());
   if (!loaded->plaintext_http_addr.empty()) {
     CHECK(config::is_loopback_literal(config::parse_listen_address(loaded->plaintext_http_addr)->host));
   }
   for (const config::StaticToken& token : loaded->tokens) {
     CHECK(!token.token.empty() && is_role(token.role));
   }
+  for (const config::ScopedToken& token : loaded->scoped_tokens) {
+    CHECK(!token.credential.token.empty() && is_role(token.credential.role));
+    CHECK(!token.agents.empty() || !token.tags.empty());
+    CHECK(!token.tools.empty());
+  }
+  for (const auto* roles : {&loaded->mtls_cn_roles, &loaded->oidc_role_map}) {
+    for (const auto& [name, role] : *roles) {
+      CHECK(is_role(role));
+    }
+  }
+  CHECK(loaded->client_ca_cert_path.empty() || !loaded->mtls_role.empty() || !loaded->mtls_cn_roles.empty());
+  CHECK(loaded->trusted_proxy_secret.empty() || !loaded->trusted_proxy_addresses.empty());
+  CHECK(loaded->oidc_issuer.empty() || (!loaded->oidc_audience.empty() && !loaded->oidc_role_map.empty()));
+  for (const auto& [tier, rule] : loaded->approvals_required) {
+    CHECK(is_tier(tier) && rule.count >= 1 && rule.count <= 10);
+  }
   for (const auto& [tool, tier] : loaded->risk_tiers) {
     CHECK(!tool.empty() && is_tier(tier));
   }
   for (const std::string& tier : loaded->require_approval_tiers) {
     CHECK(is_tier(tier));
+  }
+  for (const auto& [field, line] : loaded->lines) {
+    CHECK(line >= 1 && line <= 1 + static_cast<std::size_t>(std::ranges::count(text, '\n')));
   }
   for (const std::string& note : loaded->without_effect) {
     CHECK(!note.contains("hush"));

@@ -1,13 +1,16 @@
 #include "config/gateway_check.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/strings.h"
+#include "config/reader.h"
 #include "crypto/ssh_key.h"
 #include "crypto/tls_pair.h"
 
@@ -28,7 +31,12 @@ class Checker {
     check_tls();
     check_state_dir();
     check_audit_log();
+    check_authorities("client_ca_cert_path", config_.client_ca_cert_path);
+    check_authorities("oidc_ca_cert_path", config_.oidc_ca_cert_path);
     check_tokens();
+    check_scopes();
+    check_approvals();
+    check_proxy();
     return std::move(findings_);
   }
 
@@ -105,14 +113,87 @@ class Checker {
     }
   }
 
+  void check_authorities(std::string_view field, const std::string& path) {
+    if (path.empty()) return;
+    if (auto count = crypto::count_certificates(path); !count) error(field, count.error().message);
+  }
+
   void check_tokens() {
-    auto is_short = [](const Secret& token) { return !token.empty() && token.reveal().size() < short_token; };
+    // How long a token is cannot be told from its hash.
+    auto is_short = [](const Secret& token) {
+      return !token.empty() && !token_hash(token.reveal()) && token.reveal().size() < short_token;
+    };
     const std::string advice = fmt::format(
         "is shorter than {} characters and may be guessed; make one with: openssl rand -hex 32", short_token);
     if (is_short(config_.auth_token)) warning("auth_token", advice);
-    for (std::size_t i = 0; i < config_.tokens.size(); ++i) {
-      if (is_short(config_.tokens[i].token)) warning(fmt::format("tokens[{}]", i), advice);
+    for (const StaticToken& token : config_.tokens) {
+      if (is_short(token.token)) warning(token.field, advice);
     }
+    for (const ScopedToken& token : config_.scoped_tokens) {
+      if (is_short(token.credential.token)) warning(token.credential.field, advice);
+    }
+  }
+
+  void check_scopes() {
+    std::set<std::string_view> known;
+    for (const auto& [agent, tags] : config_.agent_tags) {
+      known.insert(tags.begin(), tags.end());
+    }
+    for (const ScopedToken& token : config_.scoped_tokens) {
+      for (const std::string& tag : token.tags) {
+        if (tag.contains('*') || known.contains(tag)) continue;
+        warning(token.credential.field + ".tags",
+                fmt::format("no agent has the tag {}; give it to one in agent_tags", quote(tag)));
+      }
+    }
+  }
+
+  void check_approvals() {
+    for (const auto& [tier, rule] : config_.approvals_required) {
+      std::string field = "approvals_required." + tier;
+      if (std::ranges::find(config_.require_approval_tiers, tier) == config_.require_approval_tiers.end()) {
+        warning(field, fmt::format("changes nothing: the tier {} does not stand in require_approval_tiers", tier));
+      }
+      // An identity provider may know more members than the file.
+      if (rule.groups.empty() || !config_.oidc_issuer.empty()) continue;
+      std::set<std::string_view> people;
+      for (const std::string& group : rule.groups) {
+        auto members = config_.approval_groups.find(group);
+        if (members != config_.approval_groups.end()) people.insert(members->second.begin(), members->second.end());
+      }
+      if (people.size() < rule.count) {
+        warning(field, fmt::format("wants {} people and its groups have {}: nothing can be approved", rule.count,
+                                   people.size()));
+      }
+    }
+    check_requesters();
+  }
+
+  // Two tokens without identities are two people to the gateway, whoever holds them.
+  void check_requesters() {
+    if (config_.require_approval_tiers.empty()) return;
+    std::vector<std::string> nameless;
+    for (const StaticToken& token : config_.tokens) {
+      if (token.identity.empty()) nameless.push_back(token.field);
+    }
+    for (const ScopedToken& token : config_.scoped_tokens) {
+      if (token.credential.identity.empty()) nameless.push_back(token.credential.field);
+    }
+    if (nameless.empty()) return;
+    std::size_t left_out = nameless.size() > 3 ? nameless.size() - 3 : 0;
+    nameless.resize(nameless.size() - left_out);
+    std::string who = join(nameless, ", ");
+    if (left_out > 0) who += fmt::format(" and {} more", left_out);
+    warning("require_approval_tiers",
+            fmt::format("{}: no identity is set, so one person with two tokens could approve their own request; write "
+                        "\"TOKEN\": {{\"role\": \"operator\", \"identity\": \"alice\"}}",
+                        who));
+  }
+
+  void check_proxy() {
+    if (!config_.trusted_proxy_secret.empty()) return;
+    if (config_.trusted_proxy_identity_header.empty() && config_.trusted_proxy_secret_header.empty()) return;
+    warning("trusted_proxy_secret", "is not set: the headers of a proxy are ignored");
   }
 
   const GatewayConfig& config_;

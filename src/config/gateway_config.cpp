@@ -4,7 +4,9 @@
 #include "base/strings.h"
 #include "config/address.h"
 #include "config/file_mode.h"
+#include "config/gateway_access.h"
 #include "config/gateway_keys.h"
+#include "config/gateway_rules.h"
 
 namespace hive::config {
 
@@ -46,44 +48,10 @@ void check_tls_pair(Reader& reader, const GatewayDraft& draft) {
   }
 }
 
-void check_credentials(Reader& reader, const GatewayDraft& draft) {
-  auto sound = [](const Secret& secret) { return !secret.reveal().contains(' '); };
-  constexpr std::string_view blank = "a token must not contain blanks; make one with: openssl rand -hex 32";
-  if (!sound(draft.auth_token)) reader.problem(draft.auth_token_place, blank);
-  for (std::size_t i = 0; i < draft.tokens.size(); ++i) {
-    const StaticToken& token = draft.tokens[i];
-    if (!sound(token.token)) reader.problem(draft.token_places[i], blank);
-    // References may resolve to one secret; which role it then has must not depend on the order.
-    if (token.token == draft.auth_token && token.role != "admin") {
-      reader.problem(draft.token_places[i], "is the same secret as auth_token, which has the role admin");
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (token.token != draft.tokens[k].token) continue;
-      reader.problem(draft.token_places[i], fmt::format("is the same secret as {}", draft.token_places[k].field));
-    }
-  }
-  bool serves_http = !draft.http_addr.empty() || !draft.plaintext_http_addr.empty();
-  bool names_a_token = !draft.auth_token_place.raw.empty() || draft.names_tokens;
-  if (serves_http && !names_a_token) {
-    reader.problem_with_file(
-        "nobody could call: neither auth_token nor tokens is set; make a token with: openssl rand -hex 32");
-  }
-}
-
 void check_later_features(Reader& reader, const GatewayDraft& draft) {
-  if (!draft.oidc_issuer.empty() && draft.oidc_audience.empty()) {
-    reader.problem_with_file("oidc_issuer is set and oidc_audience is not; a token for any service would be accepted");
-  }
-  if (!draft.oidc_issuer.empty() && !draft.has_oidc_role_map) {
-    reader.problem_with_file("oidc_issuer is set and oidc_role_map is not; nobody would have a role");
-  }
   if (draft.has_peers && !draft.has_cluster_secret) {
     reader.problem_with_file(
         "peer_gateways is set and cluster_secret is not; make one with: openssl rand -hex 32, the same on all");
-  }
-  if (draft.has_proxy_secret && (draft.proxy_identity_header.empty() || draft.proxy_secret_header.empty())) {
-    reader.problem_with_file(
-        "trusted_proxy_secret needs both trusted_proxy_identity_header and trusted_proxy_secret_header");
   }
 }
 
@@ -112,13 +80,21 @@ Result<GatewayConfig> read_gateway_config(std::string_view text, const std::stri
   read_members<GatewayDraft>(reader, *document, gateway_keys(), draft);
   check_listeners(reader, draft);
   check_tls_pair(reader, draft);
-  check_credentials(reader, draft);
+  check_access(reader, draft);
+  check_rules(reader, draft);
   check_later_features(reader, draft);
   if (on_disk) check_files(reader, draft);
   if (!reader.ok()) return std::unexpected(reader.error());
   if (draft.state_dir.empty()) draft.state_dir = reader.folder();
   draft.without_effect = reader.take_without_effect();
+  draft.lines = reader.take_lines();
   return static_cast<GatewayConfig&&>(std::move(draft));
+}
+
+std::string GatewayConfig::where(std::string_view field) const {
+  auto line = lines.find(field);
+  if (line == lines.end()) return fmt::format("{}: {} is not set", source_path, field);
+  return fmt::format("{}:{}: {}", source_path, line->second, field);
 }
 
 Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path) {

@@ -74,7 +74,7 @@ struct GatewayConfig {
   Secret trusted_proxy_secret;                       ///< empty: no proxy is trusted
   std::string trusted_proxy_secret_header;           ///< lower case
   std::string trusted_proxy_identity_header;         ///< lower case
-  std::string trusted_proxy_role;
+  std::string trusted_proxy_role = "operator";
   std::vector<std::string> trusted_proxy_addresses;  ///< addresses and networks (CIDR) of the proxies; checked
   std::string oidc_issuer;                           ///< https URL, or http on loopback; empty: off
   std::string oidc_audience;

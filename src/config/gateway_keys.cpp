@@ -4,7 +4,9 @@
 
 #include "base/strings.h"
 #include "config/address.h"
+#include "config/gateway_access.h"
 #include "config/gateway_objects.h"
+#include "config/gateway_rules.h"
 #include "config/names.h"
 
 namespace hive::config {
@@ -35,63 +37,6 @@ void read_plaintext_address(Reader& reader, const Value& value, GatewayDraft& dr
                                       quote(*text)));
   } else {
     draft.plaintext_http_addr = *std::move(text);
-  }
-}
-
-void read_auth_token(Reader& reader, const Value& value, GatewayDraft& draft) {
-  draft.auth_token_place = value;
-  if (auto secret = reader.secret(value)) draft.auth_token = *std::move(secret);
-}
-
-// Who mixes up key and value has written a token here, so the value is not shown.
-std::optional<std::string> read_token_role(Reader& reader, const Value& value) {
-  static constexpr std::string_view roles[] = {"admin", "operator", "read-only"};
-  std::optional<std::string> role = reader.string(value);
-  if (!role || std::ranges::find(roles, *role) != std::end(roles)) return role;
-  reader.problem(value, "is not a role; write \"token\": \"role\" with the role admin, operator or read-only");
-  return std::nullopt;
-}
-
-// The keys of this object are secrets, so places are told by number.
-void read_tokens(Reader& reader, const Value& value, GatewayDraft& draft) {
-  draft.names_tokens = says_something(value.raw);
-  std::size_t index = 0;
-  for (const auto& [token, element] : reader.members(value)) {
-    Value place{.field = fmt::format("{}[{}]", value.field, index++), .raw = element.raw};
-    std::optional<Secret> secret = reader.secret_text(place, token);
-    std::optional<std::string> role = read_token_role(reader, place);
-    if (!secret || !role) continue;
-    draft.tokens.push_back({.token = *std::move(secret), .role = *std::move(role)});
-    draft.token_places.push_back(std::move(place));
-  }
-}
-
-void read_risk_tiers(Reader& reader, const Value& value, GatewayDraft& draft) {
-  for (const auto& [tool, element] : reader.members(value)) {
-    if (Result<void> name = check_tool_name(tool); !name) {
-      reader.problem(element, name.error().message);
-      continue;
-    }
-    if (auto tier = read_tier(reader, element)) draft.risk_tiers[tool] = *std::move(tier);
-  }
-}
-
-void read_approval_tiers(Reader& reader, const Value& value, GatewayDraft& draft) {
-  for (const Value& element : reader.elements(value)) {
-    std::optional<std::string> tier = read_tier(reader, element);
-    if (tier && std::ranges::find(draft.require_approval_tiers, *tier) == draft.require_approval_tiers.end()) {
-      draft.require_approval_tiers.push_back(*std::move(tier));
-    }
-  }
-}
-
-void read_agent_tags(Reader& reader, const Value& value, GatewayDraft& draft) {
-  for (const auto& [agent, element] : reader.members(value)) {
-    if (Result<void> checked = check_agent_id(agent); !checked) {
-      reader.problem(element, checked.error().message);
-      continue;
-    }
-    draft.agent_tags[agent] = reader.string_list(element);
   }
 }
 
@@ -126,22 +71,10 @@ void read_allowed_origins(Reader& reader, const Value& value, GatewayDraft& draf
   }
 }
 
-void read_oidc_role_map(Reader& reader, const Value& value, GatewayDraft& draft) {
-  auto members = reader.members(value);
-  draft.has_oidc_role_map = !members.empty();
-  for (const auto& [claim, element] : members) {
-    (void)read_role(reader, element);
-  }
-}
-
-void read_role_map(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
-  for (const auto& [name, element] : reader.members(value)) {
-    (void)read_role(reader, element);
-  }
-}
-
-void check_role(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
-  if (says_something(value.raw)) (void)read_role(reader, value);
+// The reference took 0 for "as usual", and wrote it.
+void read_enrollment_token_ttl(Reader& reader, const Value& value, GatewayDraft& draft) {
+  std::optional<std::int64_t> seconds = reader.integer(value, 0, 86'400);
+  if (seconds && *seconds > 0) draft.enrollment_token_ttl = std::chrono::seconds(*seconds);
 }
 
 void read_peer_gateways(Reader& reader, const Value& value, GatewayDraft& draft) {
@@ -175,9 +108,6 @@ void check_sample_ratio(Reader& reader, const Value& value, GatewayDraft& /*draf
 using D = GatewayDraft;
 
 constexpr std::string_view no_llm = "the assistant is not built yet";
-constexpr std::string_view no_oidc = "tokens of an identity provider are refused";
-constexpr std::string_view no_mtls = "client certificates are not asked for; callers need a token";
-constexpr std::string_view no_proxy = "identities from a proxy are ignored; callers need a token";
 constexpr std::string_view no_peers = "no other gateway is asked or answered";
 constexpr std::string_view no_watch = "polling and history are not built yet";
 constexpr std::string_view no_alerts = "alerts are not built yet: nothing is sent";
@@ -215,15 +145,41 @@ constexpr Key<D> rows[] = {
      store_path<&D::audit_log_path>},
     // Who may call.
     {{.name = "auth_token", .type = "string", .default_value = "", .secret = true}, read_auth_token},
-    {{.name = "tokens", .type = "object: token to role", .default_value = "{}", .secret = true}, read_tokens},
+    {{.name = "tokens",
+      .type = "object: token to role or object",
+      .default_value = "{}",
+      .secret = true,
+      .secret_names = true},
+     read_tokens},
+    {{.name = "scoped_tokens", .type = "list of objects", .default_value = "[]"}, read_scoped_tokens},
+    {{.name = "client_ca_cert_path", .type = "path", .default_value = ""}, read_client_ca},
+    {{.name = "mtls_cn_roles", .type = "object: name to role", .default_value = "{}"}, read_mtls_cn_roles},
+    {{.name = "mtls_role", .type = "role", .default_value = ""}, read_mtls_role},
+    {{.name = "trusted_proxy_secret", .type = "string", .default_value = "", .secret = true}, read_proxy_secret},
+    {{.name = "trusted_proxy_secret_header", .type = "string", .default_value = ""}, read_proxy_secret_header},
+    {{.name = "trusted_proxy_identity_header", .type = "string", .default_value = ""}, read_proxy_identity_header},
+    {{.name = "trusted_proxy_addresses", .type = "list of addresses and networks", .default_value = "[]"},
+     read_proxy_addresses},
+    {{.name = "trusted_proxy_role", .type = "role", .default_value = "operator"}, read_proxy_role},
+    {{.name = "oidc_issuer", .type = "URL", .default_value = ""}, read_oidc_issuer},
+    {{.name = "oidc_audience", .type = "string", .default_value = ""}, store_string<&D::oidc_audience>},
+    {{.name = "oidc_role_claim", .type = "string", .default_value = "groups"}, read_oidc_role_claim},
+    {{.name = "oidc_role_map", .type = "object: value of the claim to role", .default_value = "{}"},
+     read_oidc_role_map},
+    {{.name = "oidc_ca_cert_path", .type = "path", .default_value = "the system's authorities"},
+     store_path<&D::oidc_ca_cert_path>},
+    {{.name = "enrollment_token_ttl_seconds", .type = "whole number, 0 to 86400", .default_value = "900"},
+     read_enrollment_token_ttl},
     {{.name = "allowed_origins", .type = "list of strings", .default_value = "[]"}, read_allowed_origins},
     // What may be called.
-    {{.name = "risk_tiers", .type = "object: tool to tier", .default_value = "{}"}, read_risk_tiers},
-    {{.name = "require_approval_tiers",
-      .type = "list of tiers",
-      .default_value = "[]",
-      .no_effect = "approvals are not built yet: calls of these tiers are refused with the reason approval_required"},
-     read_approval_tiers},
+    {{.name = "risk_tiers", .type = "object: tool or command to tier", .default_value = "{}"}, read_risk_tiers},
+    {{.name = "require_approval_tiers", .type = "list of tiers", .default_value = "[]"}, read_approval_tiers},
+    {{.name = "approvals_required", .type = "object: tier to number or object", .default_value = "{} (one admin)"},
+     read_approvals_required},
+    {{.name = "approval_groups", .type = "object: group to list of identities", .default_value = "{}"},
+     read_approval_groups},
+    {{.name = "approval_ttl_seconds", .type = "whole number, 10 to 604800", .default_value = "900"},
+     store_seconds<&D::approval_ttl, 10, 604'800>},
     {{.name = "rate_limit_per_minute", .type = "whole number, 0 to 1000000", .default_value = "0 (off)"},
      store_integer<&D::rate_limit_per_minute, 0, 1'000'000>},
     {{.name = "agent_tags", .type = "object: agent to list of tags", .default_value = "{}"}, read_agent_tags},
@@ -238,41 +194,9 @@ constexpr Key<D> rows[] = {
     {{.name = "log_level", .type = "debug, info, warning or error", .default_value = "info"},
      store_log_level<&D::log_level>},
     // Known, and not built yet.
-    {{.name = "scoped_tokens",
-      .type = "list of objects",
-      .default_value = "[]",
-      .secret = true,
-      .no_effect = "scopes are not built yet: these tokens are refused"},
-     check_scoped_tokens},
-    {{.name = "client_ca_cert_path", .type = "path", .default_value = "", .no_effect = no_mtls}, check_string},
-    {{.name = "mtls_role", .type = "role", .default_value = "operator", .no_effect = no_mtls}, check_role},
-    {{.name = "mtls_cn_roles", .type = "object: name to role", .default_value = "{}", .no_effect = no_mtls},
-     read_role_map},
-    {{.name = "trusted_proxy_identity_header", .type = "string", .default_value = "", .no_effect = no_proxy},
-     store_string<&D::proxy_identity_header>},
-    {{.name = "trusted_proxy_secret_header", .type = "string", .default_value = "", .no_effect = no_proxy},
-     store_string<&D::proxy_secret_header>},
-    {{.name = "trusted_proxy_secret", .type = "string", .default_value = "", .secret = true, .no_effect = no_proxy},
-     check_flagged_secret<&D::has_proxy_secret>},
-    {{.name = "trusted_proxy_role", .type = "role", .default_value = "operator", .no_effect = no_proxy}, check_role},
-    {{.name = "oidc_issuer", .type = "URL", .default_value = "", .no_effect = no_oidc}, store_string<&D::oidc_issuer>},
-    {{.name = "oidc_audience", .type = "string", .default_value = "", .no_effect = no_oidc},
-     store_string<&D::oidc_audience>},
-    {{.name = "oidc_role_claim", .type = "string", .default_value = "groups", .no_effect = no_oidc}, check_string},
-    {{.name = "oidc_role_map", .type = "object: claim to role", .default_value = "{}", .no_effect = no_oidc},
-     read_oidc_role_map},
-    {{.name = "enrollment_token_ttl_seconds",
-      .type = "whole number, 0 to 86400",
-      .default_value = "900",
-      .no_effect = "enrolment is not built yet: add keys to authorized_keys_path"},
-     check_integer<0, 86'400>},
     {{.name = "upstream_servers", .type = "list of objects", .default_value = "[]", .no_effect = no_upstreams},
      check_upstream_servers},
-    {{.name = "external_mcp_servers",
-      .type = "list of objects",
-      .default_value = "[]",
-      .secret = true,
-      .no_effect = no_upstreams},
+    {{.name = "external_mcp_servers", .type = "list of objects", .default_value = "[]", .no_effect = no_upstreams},
      check_external_mcp_servers},
     {{.name = "ollama_url", .type = "URL", .default_value = "", .no_effect = no_llm}, check_url},
     {{.name = "ollama_model", .type = "string", .default_value = "", .no_effect = no_llm}, check_string},
@@ -305,8 +229,10 @@ constexpr Key<D> rows[] = {
      check_integer<0, 1'000'000>},
     {{.name = "alert_thresholds", .type = "object", .default_value = "off", .no_effect = no_alerts},
      check_alert_thresholds},
-    {{.name = "alert_webhook_url", .type = "URL", .default_value = "off", .no_effect = no_alerts}, check_url},
-    {{.name = "alertmanager_url", .type = "URL", .default_value = "off", .no_effect = no_alerts}, check_url},
+    {{.name = "alert_webhook_url", .type = "URL", .default_value = "off", .secret = true, .no_effect = no_alerts},
+     check_url},
+    {{.name = "alertmanager_url", .type = "URL", .default_value = "off", .secret = true, .no_effect = no_alerts},
+     check_url},
     {{.name = "alert_delivery_retries",
       .type = "whole number, -1 to 100",
       .default_value = "0 (three)",
@@ -368,6 +294,8 @@ std::vector<PlacedKey> gateway_config_keys() {
   for (const Key<GatewayDraft>& key : rows) {
     keys.push_back({std::string(key.info.name), key.info});
   }
+  append_token_keys(keys);
+  append_rule_keys(keys);
   append_object_keys(keys);
   return keys;
 }

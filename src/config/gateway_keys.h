@@ -11,18 +11,13 @@ namespace hive::config {
 
 /// A gateway configuration while it is read: the values, and what only the checks across keys need.
 struct GatewayDraft : GatewayConfig {
-  std::string oidc_issuer;
-  std::string oidc_audience;
-  bool has_oidc_role_map = false;
-  bool names_tokens = false;  ///< perhaps wrongly, which has been reported then
+  bool names_credentials = false;  ///< any way to be known, perhaps a wrong one, which has been reported then
   bool has_peers = false;
   bool has_cluster_secret = false;
-  bool has_proxy_secret = false;
-  std::string proxy_identity_header;
-  std::string proxy_secret_header;
   std::set<std::string> upstream_names;
   Value auth_token_place;
-  std::vector<Value> token_places;
+  std::vector<Value> token_places;         ///< of `tokens`
+  std::vector<Value> scoped_token_places;  ///< of `scoped_tokens`
 };
 
 /// The table of all keys of a gateway configuration.

@@ -17,14 +17,6 @@ struct Entry {
   bool has_command = false;
 };
 
-void check_entry_role(Reader& reader, const Value& value, Entry& /*entry*/) {
-  (void)read_role(reader, value);
-}
-
-void check_entry_secret(Reader& reader, const Value& value, Entry& /*entry*/) {
-  (void)reader.secret(value);
-}
-
 void check_entry_url(Reader& reader, const Value& value, Entry& entry) {
   entry.has_url = says_something(value.raw);
   if (entry.has_url) read_url(reader, value);
@@ -62,14 +54,6 @@ void check_percent(Reader& reader, const Value& value, Entry& /*entry*/) {
   (void)reader.number(value, 0, 100);
 }
 
-constexpr Key<Entry> scoped_token_keys[] = {
-    {{.name = "token", .type = "string", .default_value = "", .required = true, .secret = true}, check_entry_secret},
-    {{.name = "role", .type = "role", .default_value = "", .required = true}, check_entry_role},
-    {{.name = "agents", .type = "list of strings", .default_value = "[] (all)"}, check_string_list},
-    {{.name = "tags", .type = "list of strings", .default_value = "[]"}, check_string_list},
-    {{.name = "tools", .type = "list of strings", .default_value = "[] (all)"}, check_string_list},
-};
-
 constexpr Key<Entry> upstream_server_keys[] = {
     {{.name = "name", .type = "string", .default_value = "", .required = true}, check_server_name},
     {{.name = "url", .type = "URL", .default_value = "", .required = true}, check_entry_url},
@@ -80,7 +64,7 @@ constexpr Key<Entry> external_server_keys[] = {
     {{.name = "transport", .type = "stdio, sse or http", .default_value = "", .required = true}, check_entry_transport},
     {{.name = "command", .type = "string", .default_value = ""}, check_entry_command},
     {{.name = "args", .type = "list of strings", .default_value = "[]"}, check_string_list},
-    {{.name = "env", .type = "object of strings", .default_value = "{}"}, check_string_map},
+    {{.name = "env", .type = "object of strings", .default_value = "{}", .secret = true}, check_optional_secret_map},
     {{.name = "url", .type = "URL", .default_value = ""}, check_entry_url},
     {{.name = "auth_token", .type = "string", .default_value = "", .secret = true}, check_optional_secret},
 };
@@ -116,10 +100,6 @@ void append(std::vector<PlacedKey>& keys, std::string_view prefix, std::span<con
 
 }  // namespace
 
-void check_scoped_tokens(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
-  check_each(reader, value, scoped_token_keys, [](const Value&, const Entry&) {});
-}
-
 void check_upstream_servers(Reader& reader, const Value& value, GatewayDraft& draft) {
   check_each(reader, value, upstream_server_keys, [&](const Value& place, const Entry& entry) {
     if (!entry.name.empty() && !draft.upstream_names.insert(entry.name).second) {
@@ -150,7 +130,6 @@ void check_alert_thresholds(Reader& reader, const Value& value, GatewayDraft& /*
 }
 
 void append_object_keys(std::vector<PlacedKey>& keys) {
-  append(keys, "scoped_tokens[]", scoped_token_keys);
   append(keys, "upstream_servers[]", upstream_server_keys);
   append(keys, "external_mcp_servers[]", external_server_keys);
   append(keys, "scheduled_tasks[]", scheduled_task_keys);

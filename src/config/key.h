@@ -118,13 +118,6 @@ void check_string_list(Reader& reader, const Value& value, T& /*target*/) {
   (void)reader.string_list(value);
 }
 
-template <class T>
-void check_string_map(Reader& reader, const Value& value, T& /*target*/) {
-  for (const auto& [name, element] : reader.members(value)) {
-    (void)reader.string(element);
-  }
-}
-
 /// A secret that may also be left empty, which means off.
 template <class T>
 void check_optional_secret(Reader& reader, const Value& value, T& /*target*/) {
@@ -135,6 +128,14 @@ template <class T>
 void check_secret_map(Reader& reader, const Value& value, T& /*target*/) {
   for (const auto& [name, element] : reader.members(value)) {
     (void)reader.secret(element);
+  }
+}
+
+/// Values of which some are secrets, and any may be empty.
+template <class T>
+void check_optional_secret_map(Reader& reader, const Value& value, T& target) {
+  for (const auto& [name, element] : reader.members(value)) {
+    check_optional_secret(reader, element, target);
   }
 }
 

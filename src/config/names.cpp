@@ -16,14 +16,34 @@ std::optional<std::string> read_role(Reader& reader, const Value& value) {
 std::optional<std::string> read_tier(Reader& reader, const Value& value) {
   std::optional<std::string> name = reader.string(value);
   if (!name) return std::nullopt;
-  if (*name == "mutate") return "write";
-  if (*name == "destructive") return "admin";
-  if (std::optional<protocol::Tier> tier = protocol::tier_from_string(*name)) {
+  return read_tier_name(reader, value, *name);
+}
+
+std::optional<std::string> read_tier_name(Reader& reader, const Value& at, std::string_view name) {
+  if (name == "mutate") return "write";
+  if (name == "destructive") return "admin";
+  if (std::optional<protocol::Tier> tier = protocol::tier_from_string(name)) {
     return std::string(protocol::to_string(*tier));
   }
-  reader.problem(value, fmt::format("{} is not a tier; the tiers are read, write and admin",
-                                    quote(std::string_view(*name).substr(0, 64))));
+  reader.problem(at, fmt::format("{} is not a tier; the tiers are read, write and admin", quote(name.substr(0, 64))));
   return std::nullopt;
+}
+
+Result<void> check_identity(std::string_view text) {
+  auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (text.empty() || text.size() > 128 || text != trim(text) || std::ranges::any_of(text, is_control)) {
+    return fail(ErrorCode::invalid_argument,
+                "a name has 1 to 128 bytes, no control characters and no blanks around it");
+  }
+  // What would not be shown as it is could be mistaken for somebody else.
+  if (escape_for_terminal(text) != text) {
+    return fail(ErrorCode::invalid_argument, "a name must not hold characters that are not shown as they are");
+  }
+  if (text.starts_with("token:")) {
+    return fail(ErrorCode::invalid_argument,
+                "a name must not begin with \"token:\", by which the audit log means a token without an identity");
+  }
+  return {};
 }
 
 void read_url(Reader& reader, const Value& value) {
@@ -38,6 +58,20 @@ void read_url(Reader& reader, const Value& value) {
   } else if (authority.contains('@')) {
     reader.problem(value, "a URL must not hold a user name or password");
   }
+}
+
+Result<void> check_command_name(std::string_view name) {
+  bool printable = std::ranges::all_of(name, [](char c) { return c > 0x20 && c < 0x7f; });
+  if (name.empty() || name.size() > 240 || !printable) {
+    return fail(ErrorCode::invalid_argument, "is not the name of a command");
+  }
+  if (name.contains('/') && !name.starts_with('/')) {
+    return fail(ErrorCode::invalid_argument,
+                "{} is a relative path; write a bare name or an absolute path, as in "
+                "allowed_commands",
+                quote(name));
+  }
+  return {};
 }
 
 Result<void> check_tool_name(std::string_view name) {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 constexpr std::size_t max_problems = 50;
+constexpr std::size_t max_shown_key_bytes = 256;
 constexpr json::Limits limits{.max_bytes = max_file_bytes, .max_depth = 16, .max_values = 200'000};
 
 std::string folder_of(const std::string& path) {
@@ -67,7 +68,11 @@ std::string with_line(std::string_view text, std::string message) {
 }  // namespace
 
 Reader::Reader(std::string_view text, std::string path, const SecretSources& sources)
-    : text_(text), path_(std::move(path)), folder_(folder_of(path_)), sources_(sources) {}
+    : text_(text), path_(std::move(path)), folder_(folder_of(path_)), line_starts_{0}, sources_(sources) {
+  for (std::size_t at = text_.find('\n'); at != std::string_view::npos; at = text_.find('\n', at + 1)) {
+    line_starts_.push_back(at + 1);
+  }
+}
 
 std::optional<Value> Reader::document() {
   if (trim(text_).empty()) {
@@ -107,7 +112,7 @@ void Reader::record(std::string line) {
 
 std::size_t Reader::line_of(std::string_view raw) const {
   auto offset = static_cast<std::size_t>(raw.data() - text_.data());
-  return 1 + static_cast<std::size_t>(std::ranges::count(text_.substr(0, std::min(offset, text_.size())), '\n'));
+  return static_cast<std::size_t>(std::ranges::upper_bound(line_starts_, offset) - line_starts_.begin());
 }
 
 void Reader::problem(const Value& at, std::string_view message) {
@@ -202,11 +207,20 @@ std::vector<Value> Reader::elements(const Value& value) {
   values.reserve(parts->size());
   for (std::size_t index = 0; index < parts->size(); ++index) {
     values.push_back({.field = fmt::format("{}[{}]", value.field, index), .raw = (*parts)[index]});
+    lines_.emplace(values.back().field, line_of(values.back().raw));
   }
   return values;
 }
 
 std::vector<std::pair<std::string, Value>> Reader::members(const Value& value) {
+  return members(value, Naming::by_key);
+}
+
+std::vector<std::pair<std::string, Value>> Reader::secret_members(const Value& value) {
+  return members(value, Naming::by_number);
+}
+
+std::vector<std::pair<std::string, Value>> Reader::members(const Value& value, Naming naming) {
   std::vector<std::pair<std::string, Value>> values;
   Result<std::vector<json::Member>> parts = json::parse_object(value.raw, limits);
   if (!parts) {
@@ -216,8 +230,14 @@ std::vector<std::pair<std::string, Value>> Reader::members(const Value& value) {
   for (json::Member& member : *parts) {
     // null means "not set": the reference wrote lists that were never set that way.
     if (member.key.starts_with("_comment") || json::is_null(member.value)) continue;
-    std::string shown = escape_for_terminal(std::string_view(member.key).substr(0, 128));
-    Value place{.field = value.field.empty() ? shown : value.field + "." + shown, .raw = member.value};
+    Value place{.field = {}, .raw = member.value};
+    if (naming == Naming::by_number) {
+      place.field = fmt::format("{}[{}]", value.field, values.size());
+    } else {
+      std::string shown = escape_for_terminal(std::string_view(member.key).substr(0, max_shown_key_bytes));
+      place.field = value.field.empty() ? shown : value.field + "." + shown;
+    }
+    lines_.emplace(place.field, line_of(place.raw));
     values.emplace_back(std::move(member.key), std::move(place));
   }
   return values;
@@ -248,32 +268,62 @@ std::optional<Secret> Reader::secret(const Value& value) {
     wrong_type(value, "a string");
     return std::nullopt;
   }
-  return secret_text(value, *text);
+  bool is_plain = false;
+  std::optional<std::string> secret = reveal(value, *text, is_plain);
+  if (!secret) return std::nullopt;
+  holds_plain_secret_ = holds_plain_secret_ || is_plain;
+  return Secret(*std::move(secret));
 }
 
-std::optional<Secret> Reader::secret_text(const Value& at, std::string_view text) {
+std::optional<Secret> Reader::token(const Value& value) {
+  std::optional<std::string> text = json::decode_string(value.raw);
+  if (text) return token_text(value, *text);
+  wrong_type(value, "a string");
+  return std::nullopt;
+}
+
+std::optional<Secret> Reader::token_text(const Value& at, std::string_view text) {
+  bool is_plain = false;
+  std::optional<std::string> token = reveal(at, text, is_plain);
+  if (!token) return std::nullopt;
+  if (token->starts_with("sha256:")) {
+    if (!token_hash(*token)) {
+      problem(at, "\"sha256:\" must be followed by the 64 lower-case hexadecimal digits that myrmex token hash prints");
+      return std::nullopt;
+    }
+  } else if (token->contains(' ')) {
+    problem(at, "a token must not contain blanks; make one with: openssl rand -hex 32");
+    return std::nullopt;
+  } else {
+    // A hash opens nothing, so a file that holds no more may be read by others.
+    holds_plain_secret_ = holds_plain_secret_ || is_plain;
+  }
+  return Secret(*std::move(token));
+}
+
+std::optional<std::string> Reader::reveal(const Value& at, std::string_view text, bool& is_plain) {
   std::string value;
-  if (is_secret_reference(trim(text))) {
+  is_plain = !is_secret_reference(trim(text));
+  if (is_plain) {
+    value = std::string(trim(text));
+    if (value.empty()) {
+      problem(at, "the secret is empty; make one with: openssl rand -hex 32");
+      return std::nullopt;
+    }
+  } else {
     Result<std::string> resolved = resolve_secret(trim(text), sources_);
     if (!resolved) {
       problem(at, resolved.error().message);
       return std::nullopt;
     }
     value = *std::move(resolved);
-  } else {
-    value = std::string(trim(text));
-    if (value.empty()) {
-      problem(at, "the secret is empty; make one with: openssl rand -hex 32");
-      return std::nullopt;
-    }
-    holds_plain_secret_ = true;
   }
   // RFC 6750 bearer tokens and HTTP header values travel as visible ASCII.
   if (!std::ranges::all_of(value, [](char c) { return c >= 0x20 && c <= 0x7e; })) {
     problem(at, "the secret has control or non-ASCII characters; make one with: openssl rand -hex 32");
     return std::nullopt;
   }
-  return Secret(std::move(value));
+  return value;
 }
 
 std::optional<std::string> Reader::one_of(const Value& value, std::span<const std::string_view> allowed) {
@@ -288,6 +338,14 @@ Error Reader::error() const {
   std::string message = join(problems_, "\n");
   if (problems_left_out_ > 0) message += fmt::format("\n{}: and {} more problems", path_, problems_left_out_);
   return Error{ErrorCode::invalid_argument, std::move(message)};
+}
+
+std::optional<std::string_view> token_hash(std::string_view token) {
+  constexpr std::string_view prefix = "sha256:";
+  if (!token.starts_with(prefix)) return std::nullopt;
+  token.remove_prefix(prefix.size());
+  if (token.size() != 64 || token.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
+  return token;
 }
 
 bool says_something(std::string_view raw) {

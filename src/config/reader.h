@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,13 +48,17 @@ class Reader {
   std::vector<Value> elements(const Value& value);
   /// The members of an object without comments and nulls, each with its key; empty after recording a problem.
   std::vector<std::pair<std::string, Value>> members(const Value& value);
+  /// The same for an object whose keys are secrets: the fields are numbered, "tokens[1]", and hold no key.
+  std::vector<std::pair<std::string, Value>> secret_members(const Value& value);
   std::vector<std::string> string_list(const Value& value);
   /// A path; a relative one is taken from the folder of the file.
   std::optional<std::string> path(const Value& value);
   /// A secret or a reference to one, resolved. Empty text is a problem.
   std::optional<Secret> secret(const Value& value);
+  /// A bearer token, its hash ("sha256:" and 64 lower-case hexadecimal digits), or a reference to either.
+  std::optional<Secret> token(const Value& value);
   /// The same for text that is already decoded (the keys of "tokens").
-  std::optional<Secret> secret_text(const Value& at, std::string_view text);
+  std::optional<Secret> token_text(const Value& at, std::string_view text);
   /// One of `allowed`; the message lists them.
   std::optional<std::string> one_of(const Value& value, std::span<const std::string_view> allowed);
 
@@ -63,23 +68,36 @@ class Reader {
   [[nodiscard]] bool holds_plain_secret() const { return holds_plain_secret_; }
   [[nodiscard]] bool ok() const { return problems_.empty(); }
   [[nodiscard]] std::vector<std::string> take_without_effect() { return std::move(without_effect_); }
+  /// The line of every value that was handed out so far, by its field.
+  [[nodiscard]] std::map<std::string, std::size_t, std::less<>> take_lines() { return std::move(lines_); }
   /// All problems, one a line.
   [[nodiscard]] Error error() const;
 
  private:
+  enum class Naming { by_key, by_number };
+
   void record(std::string line);
+  std::vector<std::pair<std::string, Value>> members(const Value& value, Naming naming);
+  /// Resolves a reference; `is_plain` tells whether there was none.
+  std::optional<std::string> reveal(const Value& at, std::string_view text, bool& is_plain);
   std::optional<std::string> wrong_type(const Value& value, std::string_view expected);
   [[nodiscard]] std::size_t line_of(std::string_view raw) const;
 
   std::string_view text_;
   std::string path_;
   std::string folder_;
+  std::vector<std::size_t>
+      line_starts_;  ///< offsets; a file may hold ten thousand tokens, so lines are not counted anew
+  std::map<std::string, std::size_t, std::less<>> lines_;
   const SecretSources& sources_;
   std::vector<std::string> problems_;
   std::size_t problems_left_out_ = 0;
   std::vector<std::string> without_effect_;
   bool holds_plain_secret_ = false;
 };
+
+/// The digits of a token that stands as its hash; nullopt for one that is written out.
+std::optional<std::string_view> token_hash(std::string_view token);
 
 /// Whether a value says anything: not null, false, 0, "", [] or {}.
 bool says_something(std::string_view raw);

@@ -6,6 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/pemerr.h>
 #include <openssl/x509.h>
 
 #include "base/file.h"
@@ -72,6 +73,25 @@ Result<void> check_certificate_and_key(const std::string& cert_path, const std::
     return fail(ErrorCode::invalid_argument, "{}: is the key of another certificate than {}", key_path, cert_path);
   }
   return {};
+}
+
+Result<std::size_t> count_certificates(const std::string& path) {
+  ErrorQueueGuard guard;
+  std::string text = TRY(read_file(path, max_pem_bytes));
+  BioPtr reader = reader_of(text);
+  if (!reader) return fail(ErrorCode::resource_exhausted, "{}: out of memory", path);
+  PassphraseRequest request;
+  std::size_t count = 0;
+  while (CertificatePtr(PEM_read_bio_X509(reader.get(), nullptr, refuse_passphrase, &request)) != nullptr) {
+    ++count;
+  }
+  // At the end of the file OpenSSL finds no more beginning of a block; anything else is a block that is broken.
+  bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (!at_end) {
+    return fail(ErrorCode::invalid_argument, "{}: certificate {} cannot be read", path, count + 1);
+  }
+  if (count == 0) return fail(ErrorCode::invalid_argument, "{}: holds no certificate in PEM", path);
+  return count;
 }
 
 }  // namespace hive::crypto

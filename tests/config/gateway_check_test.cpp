@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/file.h"
 #include "config/temporary_folder.h"
 #include "crypto/scratch_folder.h"
 #include "crypto/ssh_key.h"
@@ -120,10 +121,68 @@ TEST_F(GatewayCheck, AStateDirThatIsAFileIsAnError) {
 
 TEST_F(GatewayCheck, ShortTokensAreNamedByTheirPlaceAndNeverPrinted) {
   config_.auth_token = Secret("hunter2");
-  config_.tokens = {{Secret("0123456789abcdef"), "operator"}, {Secret("0123456789abcde"), "read-only"}};
+  config_.tokens = {{.token = Secret("0123456789abcdef"), .role = "operator", .field = "tokens[0]"},
+                    {.token = Secret("0123456789abcde"), .role = "read-only", .field = "tokens[1]"}};
   GatewayFindings findings = check();
   EXPECT_THAT(findings.warnings, ElementsAre(HasSubstr(": auth_token: "), HasSubstr(": tokens[1]: ")));
   EXPECT_THAT(findings.warnings, Each(AllOf(Not(HasSubstr("hunter2")), Not(HasSubstr("0123456789abcde")))));
+}
+
+TEST_F(GatewayCheck, AHashIsNotMeasured) {
+  config_.auth_token = Secret("sha256:" + std::string(64, 'a'));
+  EXPECT_THAT(check().warnings, IsEmpty());
+}
+
+TEST_F(GatewayCheck, AuthoritiesMustBeCertificates) {
+  config_.client_ca_cert_path = make_tls("ca") + ".crt";
+  config_.oidc_ca_cert_path = config_.client_ca_cert_path;
+  EXPECT_THAT(check().errors, IsEmpty());
+  config_.client_ca_cert_path = folder_ / "ca.key";
+  config_.oidc_ca_cert_path = folder_ / "none";
+  EXPECT_THAT(check().errors, ElementsAre(AllOf(HasSubstr("client_ca_cert_path"), HasSubstr("holds no certificate")),
+                                          AllOf(HasSubstr("oidc_ca_cert_path"), HasSubstr("none"))));
+  config_.client_ca_cert_path =
+      folder_.write("broken", read_file(folder_ / "ca.crt", 1 << 20).value() +
+                                  "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+  config_.oidc_ca_cert_path.clear();
+  EXPECT_THAT(check().errors, ElementsAre(HasSubstr("certificate 2 cannot be read")));
+}
+
+TEST_F(GatewayCheck, ATagThatNobodyHasIsAWarning) {
+  config_.agent_tags = {{"agent-1", {"web"}}};
+  config_.scoped_tokens = {
+      {.credential = {.token = Secret("0123456789abcdef"), .role = "operator", .field = "scoped_tokens[0]"},
+       .agents = {},
+       .tags = {"web", "wbe", "w*"},
+       .tools = {"*"},
+       .expires_at = {}}};
+  EXPECT_THAT(check().warnings, ElementsAre(AllOf(HasSubstr("scoped_tokens[0].tags"), HasSubstr("\"wbe\""))));
+}
+
+TEST_F(GatewayCheck, TokensWithoutIdentityAreAWarningWhereASecondPersonIsWanted) {
+  config_.tokens = {{.token = Secret("0123456789abcdef0"), .role = "admin", .field = "tokens[0]"},
+                    {.token = Secret("0123456789abcdef1"), .role = "admin", .identity = "alice", .field = "tokens[1]"}};
+  EXPECT_THAT(check().warnings, IsEmpty());
+  config_.require_approval_tiers = {"admin"};
+  EXPECT_THAT(check().warnings,
+              ElementsAre(AllOf(HasSubstr("tokens[0]: no identity is set"), Not(HasSubstr("tokens[1]")))));
+}
+
+TEST_F(GatewayCheck, ApprovalsThatNobodyCanGiveAreAWarning) {
+  config_.require_approval_tiers = {"admin"};
+  config_.approvals_required = {{"admin", {.count = 3, .groups = {"ops", "leads"}}}};
+  config_.approval_groups = {{"ops", {"alice", "bob"}}, {"leads", {"alice"}}};
+  EXPECT_THAT(check().warnings,
+              ElementsAre(HasSubstr("approvals_required.admin: wants 3 people and its groups have 2")));
+  config_.oidc_issuer = "https://idp";
+  EXPECT_THAT(check().warnings, IsEmpty());
+  config_.require_approval_tiers.clear();
+  EXPECT_THAT(check().warnings, ElementsAre(HasSubstr("changes nothing")));
+}
+
+TEST_F(GatewayCheck, AProxyThatIsHalfSetIsAWarning) {
+  config_.trusted_proxy_identity_header = "x-forwarded-user";
+  EXPECT_THAT(check().warnings, ElementsAre(HasSubstr("the headers of a proxy are ignored")));
 }
 
 }  // namespace

@@ -103,8 +103,8 @@ TEST(GatewayConfig, LoadsTheGovernanceExampleOfTheReadmeNextToTheFirst) {
   EXPECT_THAT(config->risk_tiers, UnorderedElementsAre(Pair("run_command", "admin"), Pair("service_control", "write")));
   EXPECT_THAT(config->require_approval_tiers, ElementsAre("write", "admin"));
   EXPECT_EQ(config->rate_limit_per_minute, 30);
-  EXPECT_THAT(config->without_effect, Contains(AllOf(StartsWith("require_approval_tiers ("), HasSubstr("refused"))));
   EXPECT_THAT(config->without_effect, Contains(StartsWith("scheduled_tasks (")));
+  EXPECT_THAT(config->without_effect, Not(Contains(StartsWith("require_approval_tiers"))));
 }
 
 TEST(GatewayConfig, FindsNothingWrongInTheGovernanceExampleButWhatItDoesNotSay) {
@@ -175,27 +175,6 @@ TEST(GatewayConfig, RefusesTwoListenersOnOnePort) {
   EXPECT_EQ(problems_of(R"("auth_token":"t","http_addr":"127.0.0.1:0","plaintext_http_addr":"127.0.0.1:0")"), "");
 }
 
-TEST(GatewayConfig, RefusesTokensThatMeanTwoRoles) {
-  EXPECT_THAT(problems_of(R"("auth_token":"t","tokens":{"t":"operator"})"), HasSubstr("same secret as auth_token"));
-  EXPECT_THAT(problems_of(R"("tokens":{"env:TOKEN":"operator","${TOKEN}":"admin"})"),
-              HasSubstr("tokens[1]: is the same secret as tokens[0]"));
-}
-
-TEST(GatewayConfig, KnowsTheTiersByTheirOwnAndTheirOldNamesAndNoOthers) {
-  Result<GatewayConfig> config = read(with(
-      R"("risk_tiers":{"a":"mutate","b":"destructive","c":"read"},"require_approval_tiers":["destructive","admin"])"));
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_THAT(config->risk_tiers, UnorderedElementsAre(Pair("a", "write"), Pair("b", "admin"), Pair("c", "read")));
-  EXPECT_THAT(config->require_approval_tiers, ElementsAre("admin"));
-  EXPECT_THAT(problems_of(R"("risk_tiers":{"a":"high"})"), HasSubstr("risk_tiers.a: \"high\" is not a tier"));
-  EXPECT_THAT(problems_of(R"("require_approval_tiers":["Write"])"),
-              HasSubstr("require_approval_tiers[0]: \"Write\" is not a tier"));
-}
-
-TEST(GatewayConfig, RefusesATierForOneAgentsTool) {
-  EXPECT_THAT(problems_of(R"("risk_tiers":{"agent-1__run_command":"admin"})"), HasSubstr("write \"run_command\""));
-}
-
 TEST(GatewayConfig, ResolvesReferencesOfEveryKind) {
   Result<GatewayConfig> config =
       read(with(R"("auth_token":"env:TOKEN","tokens":{"file:/run/token":"operator","agenix:token":"read-only"})"));
@@ -213,21 +192,9 @@ TEST(GatewayConfig, RefusesAReferenceThatCannotBeResolved) {
   EXPECT_THAT(problems_of(R"("auth_token":"vault:secret/x#y")"), HasSubstr("Vault is not supported yet"));
 }
 
-TEST(GatewayConfig, RefusesIncompleteSingleSignOn) {
-  std::string problems = problems_of(R"("oidc_issuer":"https://idp")");
-  EXPECT_THAT(problems, AllOf(HasSubstr("oidc_audience is not"), HasSubstr("oidc_role_map is not")));
-  EXPECT_THAT(problems_of(R"("oidc_issuer":"https://idp","oidc_audience":"a","oidc_role_map":{"x":"root"})"),
-              HasSubstr("oidc_role_map.x: expected one of admin, operator, read-only"));
-  EXPECT_EQ(problems_of(R"("oidc_issuer":"https://idp","oidc_audience":"a","oidc_role_map":{"x":"admin"})"), "");
-}
-
 TEST(GatewayConfig, RefusesPeersWithoutASharedSecret) {
   EXPECT_THAT(problems_of(R"("peer_gateways":["https://b"])"), HasSubstr("cluster_secret is not"));
   EXPECT_EQ(problems_of(R"("peer_gateways":["https://b"],"cluster_secret":"s")"), "");
-}
-
-TEST(GatewayConfig, RefusesAProxySecretWithoutItsHeaders) {
-  EXPECT_THAT(problems_of(R"("trusted_proxy_secret":"s")"), HasSubstr("needs both"));
 }
 
 TEST(GatewayConfig, ChecksUpstreamServers) {
@@ -276,13 +243,6 @@ TEST(GatewayConfig, KeepsQuietAboutLaterFeaturesThatAreOff) {
          "mtls_cn_roles":{},"llm_api_key":"","cluster_secret":"","llm_provider":"","ollama_url":"","mtls_role":"")"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_THAT(config->without_effect, IsEmpty());
-}
-
-TEST(GatewayConfig, SaysThatScopedTokensAreRefusedUntilScopesExist) {
-  Result<GatewayConfig> config = read(with(R"("scoped_tokens":[{"token":"t","role":"operator","agents":["a"]}])"));
-  ASSERT_TRUE(config) << config.error().message;
-  EXPECT_THAT(config->without_effect, ElementsAre(AllOf(StartsWith("scoped_tokens ("), HasSubstr("refused"))));
-  EXPECT_THAT(config->tokens, IsEmpty());
 }
 
 TEST(GatewayConfig, HasDefaultsThatAreStated) {
