@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "config/agent_check.h"
 #include "config/agent_config.h"
+#include "crypto/ssh_key.h"
 #include "net/runtime/runtime.h"
 
 namespace {
@@ -49,7 +51,9 @@ Examples:
   myrmex-agent --check-config /etc/myrmex/agent_config.json
   myrmex-agent --config /etc/myrmex/agent_config.json
 
-SIGTERM and SIGINT end it in good order: running commands are ended, their results sent.
+SIGTERM and SIGINT end it in good order: running commands are ended, their results sent. SIGHUP takes up a new private
+key from private_key_path: the agent connects with it before it gives up the old connection. Other settings need a
+restart.
 )";
 
 struct Options {
@@ -114,7 +118,19 @@ sigset_t handled_signals() {
   return signals;
 }
 
-void wait_for_end(const sigset_t& signals) {
+// Whether the file holds a usable key now; if not, the agent goes on as before.
+bool check_new_key(const std::string& path) {
+  auto key = hive::crypto::PrivateKey::load(path);
+  if (!key) {
+    hive::log::error("the private key is not reloaded; the old connection stays", {{"reason", key.error().message}});
+    return false;
+  }
+  hive::log::info("reloading the private key; other settings need a restart",
+                  {{"file", path}, {"key", key->public_key().fingerprint()}});
+  return true;
+}
+
+void wait_for_end(const sigset_t& signals, const std::function<void()>& reload) {
   for (;;) {
     int signal = 0;
     if (::sigwait(&signals, &signal) != 0) continue;
@@ -122,7 +138,7 @@ void wait_for_end(const sigset_t& signals) {
       hive::log::info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
       return;
     }
-    hive::log::warning("the configuration is read at the start only; restart the agent to change it");
+    reload();
   }
 }
 
@@ -169,7 +185,9 @@ int run(const std::string& config_path) {
   });
   runtime.start();
 
-  wait_for_end(signals);
+  wait_for_end(signals, [&] {
+    if (check_new_key(config->private_key_path)) worker.post([&] { (*tunnel)->renew(); });
+  });
   hive::agent::EndLimit limit(end_limit);
   std::promise<void> stopped;
   worker.post([&] {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -59,17 +60,39 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     if (!running_) return;
     running_ = false;
     timer_ = net::Timer();
+    watch_timer_ = net::Timer();
     attempt_.reset();
-    if (channel_) channel_->close("the agent is stopping");
-    channel_.reset();
+    for (const auto& [number, connection] : std::exchange(connections_, {}))
+      connection.channel->close("the agent is stopping");
     tell(TunnelState::stopped);
   }
 
   void useful_exchange() override { backoff_.reset(); }
 
+  void renew() override {
+    if (!running_) return;
+    if (attempt_) {
+      // That attempt may have read the old key already.
+      renew_again_ = true;
+      return;
+    }
+    if (is_connected()) log::info("connecting with the new key", {{"gateway", gateway().to_string()}});
+    timer_ = net::Timer();
+    dial();
+  }
+
  private:
+  struct Connection {
+    std::shared_ptr<net::ssh::LineChannel> channel;
+    SteadyTime last_line;
+    bool pinged = false;
+  };
+
+  /// Whether the newest connection stands. Older ones that still do are the gateway's to close.
+  [[nodiscard]] bool is_connected() const { return connections_.contains(newest_); }
+
   void dial() {
-    tell(TunnelState::connecting);
+    if (!is_connected()) tell(TunnelState::connecting);
     net::ssh::ClientOptions options;
     options.host = gateway().host;
     options.port = gateway().port;
@@ -88,49 +111,71 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
 
   void dialed(Result<std::shared_ptr<net::ssh::LineChannel>> result) {
     if (!running_) return;
-    if (!result) return wait(std::move(result).error());
-    pinged_ = false;
-    last_line_ = clock_.steady_now();
-    // A number tells the channel from the ones before it: their end may still be on its way.
-    channel_ = watch_channel(
-        std::move(*result),
-        [weak = weak_from_this()](std::string_view line) {
-          if (const auto self = weak.lock()) self->line_seen(line);
-        },
-        [weak = weak_from_this(), number = ++channels_](const Error& reason) {
-          if (const auto self = weak.lock()) self->lost(number, reason);
-        });
-    log::info("connected to the gateway", {{"gateway", gateway().to_string()},
-                                           {"host_key", channel_->peer().key_fingerprint},
-                                           {"software", channel_->peer().software}});
-    tell(TunnelState::connected);
-    watch_silence();
-    if (callbacks_.on_connected) callbacks_.on_connected(channel_);
+    attempt_.reset();
+    const bool again = std::exchange(renew_again_, false);
+    if (result) {
+      take(std::move(*result));
+      if (again) dial();
+      return;
+    }
+    if (again) return dial();
+    if (!is_connected()) return wait(std::move(result).error());
+    log::error("the new key does not connect; the old connection stays. Mend the cause, then reload again",
+               {{"gateway", gateway().to_string()}, {"reason", result.error().message}});
   }
 
-  void line_seen(std::string_view line) {
-    last_line_ = clock_.steady_now();
-    if (!pinged_) pinged_ = is_ping(line);
+  void take(std::shared_ptr<net::ssh::LineChannel> channel) {
+    // A number tells the channel from the ones before it: their end may still be on its way.
+    const std::uint64_t number = ++newest_;
+    std::shared_ptr<net::ssh::LineChannel> watched = watch_channel(
+        std::move(channel),
+        [weak = weak_from_this(), number](std::string_view line) {
+          if (const auto self = weak.lock()) self->line_seen(number, line);
+        },
+        [weak = weak_from_this(), number](const Error& reason) {
+          if (const auto self = weak.lock()) self->lost(number, reason);
+        });
+    connections_[number] = Connection{watched, clock_.steady_now()};
+    log::info("connected to the gateway", {{"gateway", gateway().to_string()},
+                                           {"host_key", watched->peer().key_fingerprint},
+                                           {"software", watched->peer().software}});
+    tell(TunnelState::connected);
+    watch_silence();
+    if (callbacks_.on_connected) callbacks_.on_connected(std::move(watched));
+  }
+
+  void line_seen(std::uint64_t number, std::string_view line) {
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return;
+    found->second.last_line = clock_.steady_now();
+    if (!found->second.pinged) found->second.pinged = is_ping(line);
   }
 
   void watch_silence() {
-    timer_ = worker_.schedule(config_.keepalive, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self || !self->channel_) return;
-      const auto silence = self->clock_.steady_now() - self->last_line_;
-      if (self->pinged_ && silence > self->config_.keepalive * 3 + silence_slack) {
-        self->channel_->close(fmt::format("the gateway was silent for {} s",
-                                          std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
-        return;
-      }
-      self->watch_silence();
+    watch_timer_ = worker_.schedule(config_.keepalive, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->close_silent();
     });
   }
 
+  void close_silent() {
+    for (const auto& [number, connection] : connections_) {
+      const auto silence = clock_.steady_now() - connection.last_line;
+      if (!connection.pinged || silence <= config_.keepalive * 3 + silence_slack) continue;
+      // on_closed follows later, never from within.
+      connection.channel->close(fmt::format("the gateway was silent for {} s",
+                                            std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
+    }
+    if (!connections_.empty()) watch_silence();
+  }
+
   void lost(std::uint64_t number, const Error& reason) {
-    if (!running_ || number != channels_ || !channel_) return;
-    channel_.reset();
-    wait(reason);
+    if (!running_ || connections_.erase(number) == 0) return;
+    if (number != newest_) {
+      log::info("the gateway has closed the old connection", {{"reason", reason.message}});
+      return;
+    }
+    // An attempt with a new key may be on its way already.
+    if (!attempt_) wait(reason);
   }
 
   void wait(Error reason) {
@@ -160,13 +205,13 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
   const Clock& clock_;
   TunnelTuning::Connect connect_;
   Backoff backoff_;
-  net::Timer timer_;
-  std::unique_ptr<net::ssh::ConnectAttempt> attempt_;
-  std::shared_ptr<net::ssh::LineChannel> channel_;
-  SteadyTime last_line_;
-  std::uint64_t channels_ = 0;
+  net::Timer timer_;  // until the next try
+  net::Timer watch_timer_;
+  std::unique_ptr<net::ssh::ConnectAttempt> attempt_;  // null: none is under way
+  std::map<std::uint64_t, Connection> connections_;    // by number
+  std::uint64_t newest_ = 0;
   size_t index_ = 0;
-  bool pinged_ = false;
+  bool renew_again_ = false;
   bool running_ = false;
 };
 

@@ -64,7 +64,11 @@ class Tunnel {
 
   /// Begins to connect. On the worker.
   virtual void start() = 0;
-  /// Closes the connection and does not redial. On the worker. A handler's on_closed still follows.
+  /// Takes up the private key that is in the file now: opens a second connection with it and makes that the agent's
+  /// own, leaving the first one to the gateway, which closes it when its calls have ended. When the new connection
+  /// fails, the first one stays and the log says why. Without a connection the next try comes at once. On the worker.
+  virtual void renew() = 0;
+  /// Closes all connections and does not redial. On the worker. A handler's on_closed still follows.
   virtual void stop() = 0;
   /// A request of the gateway was answered: this connection has proved its worth. On the worker.
   virtual void useful_exchange() = 0;

@@ -65,7 +65,16 @@ void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
   auto refuse = [&](std::string reason, std::string detail) {
     request.done(AgentReply{ReplyKind::not_sent, {}, std::move(reason), std::move(detail)});
   };
-  if (closed_) return refuse("agent_offline", fmt::format("agent {} is offline", id_));
+  if (drain_reason_) {
+    moved_tickets_.push_back(ticket);
+    return owner_.moved(ticket, std::move(request));
+  }
+  if (!request.required_key.empty() && request.required_key != peer_.key_fingerprint) {
+    return refuse("agent_key_changed", fmt::format("agent {} is connected by another key than the call was meant for "
+                                                   "({}, not {}); ask again",
+                                                   id_, peer_.key_fingerprint, request.required_key));
+  }
+  if (closed_ || closing_) return refuse("agent_offline", fmt::format("agent {} is offline", id_));
   if (pending_.size() >= options_.max_calls_in_flight_per_agent) {
     return refuse("agent_busy", fmt::format("agent {} has {} calls in flight; try again later", id_, pending_.size()));
   }
@@ -92,7 +101,12 @@ void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
 
 void AgentLink::cancel(std::uint64_t ticket, std::string_view reason) {
   auto found = pending_.find(ticket);
-  if (found == pending_.end() || found->second.cancelling) return;
+  if (found == pending_.end()) {
+    // Behind the call itself, which took the same way.
+    if (std::erase(moved_tickets_, ticket) > 0) owner_.moved_cancel(ticket, reason);
+    return;
+  }
+  if (found->second.cancelling) return;
   found->second.cancelling = true;
   // Progress that crosses with the cancellation is of no use to anybody.
   found->second.on_progress = nullptr;
@@ -100,7 +114,21 @@ void AgentLink::cancel(std::uint64_t ticket, std::string_view reason) {
   (void)channel_->send(protocol::encode_cancelled(std::to_string(ticket), reason));
 }
 
+void AgentLink::drain(std::string_view reason) {
+  if (closed_ || closing_ || drain_reason_) return;
+  drain_reason_ = reason;
+  close_if_drained();
+  if (closing_) return;
+  ping();
+  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+}
+
+void AgentLink::close_if_drained() {
+  if (drain_reason_ && calls_in_flight_.load(std::memory_order_relaxed) == 0) close(*drain_reason_);
+}
+
 void AgentLink::close(std::string_view reason) {
+  closing_ = true;
   channel_->close(reason);
 }
 
@@ -125,6 +153,7 @@ void AgentLink::finish(std::uint64_t ticket, AgentReply reply) {
   if (!own) calls_in_flight_.fetch_sub(1, std::memory_order_relaxed);
   node.mapped().timer.cancel();
   node.mapped().done(std::move(reply));
+  if (!own) close_if_drained();
 }
 
 void AgentLink::on_line(std::string_view line) {
@@ -180,15 +209,19 @@ void AgentLink::on_closed(const Error& reason) {
 
 void AgentLink::watch() {
   auto silent_for = clock_.steady_now() - last_received_;
-  if (silent_for >= 3 * options_.keepalive) {
+  auto patience = drain_reason_ ? options_.keepalive : 3 * options_.keepalive;
+  if (silent_for >= patience) {
     auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silent_for).count();
     return channel_->close(fmt::format("nothing heard for {} s", seconds));
   }
-  if (silent_for * 2 >= options_.keepalive && !pending_.contains(ping_ticket_)) {
-    ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
-        [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
-  }
+  if (drain_reason_ || silent_for * 2 >= options_.keepalive) ping();
   watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+}
+
+void AgentLink::ping() {
+  if (pending_.contains(ping_ticket_)) return;
+  ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
+      [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
 }
 
 // Most agents have the list that another agent has told already; the digest in the answer says so.

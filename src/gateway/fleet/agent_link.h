@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,9 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   /// What the link tells its owner, on its worker.
   struct Owner {
     std::function<void(const std::shared_ptr<AgentLink>&, const std::string& reason)> closed;
+    /// A call that came after the link had been replaced, for the link that replaced it; and its cancellation.
+    std::function<void(std::uint64_t ticket, AgentRequest request)> moved;
+    std::function<void(std::uint64_t ticket, std::string_view reason)> moved_cancel;
   };
   AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options,
             ToolListCache& tool_lists, Owner owner);
@@ -32,6 +36,10 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   void start(std::uint64_t first_ticket);
   void send(std::uint64_t ticket, AgentRequest request);
   void cancel(std::uint64_t ticket, std::string_view reason);
+  /// Takes no new calls, finishes those in flight, then closes for `reason`. A peer that is silent meanwhile is given
+  /// up after one keepalive period: it has most likely lost this connection.
+  void drain(std::string_view reason);
+  /// Takes no new calls, and closes at once.
   void close(std::string_view reason);
 
   /// Thread-safe.
@@ -64,6 +72,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   void take_tools(const AgentReply& reply);
   void take_system_info(const AgentReply& reply);
   void watch();
+  void ping();
+  void close_if_drained();
 
   std::shared_ptr<net::ssh::LineChannel> channel_;
   const Clock& clock_;
@@ -81,6 +91,9 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   unsigned malformed_lines_ = 0;
   bool bounds_its_commands_ = false;  // it answers ping, so it is ours and its entries' deadlines hold
   bool closed_ = false;
+  bool closing_ = false;
+  std::optional<std::string> drain_reason_;
+  std::vector<std::uint64_t> moved_tickets_;
 
   std::atomic<std::int64_t> last_seen_ns_;
   std::atomic<std::uint32_t> calls_in_flight_ = 0;

@@ -33,7 +33,8 @@ struct AgentStatus {
   bool online = false;
   WallTime connected_at;
   WallTime last_seen;
-  std::uint32_t calls_in_flight = 0;
+  std::uint32_t calls_in_flight = 0;    ///< of all its sessions
+  std::uint32_t draining_sessions = 0;  ///< replaced by a newer connection, finishing the calls that they have
 };
 
 /// One tool as tools/list described it.
@@ -85,6 +86,12 @@ class Fleet {
   struct Events {
     std::function<void(const std::string& agent, const net::ssh::Peer& peer)> online;
     std::function<void(const std::string& agent, const std::string& reason)> offline;
+    /// Connections of one id from different addresses replace each other again and again, as when one key is used on
+    /// two machines; told at most once a minute and id.
+    std::function<void(const std::string& agent, const std::string& detail)> contested = {};
+    /// Whether a peer may be registered now: its key may have been revoked since it authenticated. Asked before and
+    /// after a link is registered; must be quick. Empty: everybody.
+    std::function<Result<void>(const net::ssh::Peer& peer)> admit = {};
   };
   struct Options {
     std::chrono::milliseconds keepalive = std::chrono::seconds(15);
@@ -98,7 +105,8 @@ class Fleet {
   static std::unique_ptr<Fleet> create(const Clock& clock, Options options, Events events);
   virtual ~Fleet() = default;
 
-  /// Registers an authenticated channel under its user name; the newest connection of an id replaces the old one.
+  /// Registers an authenticated channel under its user name. The newest connection of an id replaces the old one, which
+  /// gets no new calls, finishes those it has, and closes then.
   virtual void add(std::shared_ptr<net::ssh::LineChannel> channel) = 0;
 
   [[nodiscard]] virtual std::vector<AgentStatus> snapshot() const = 0;
@@ -107,8 +115,11 @@ class Fleet {
   [[nodiscard]] virtual std::vector<AgentTool> tools() const = 0;
   /// Whether an agent is online and lists this tool.
   [[nodiscard]] virtual bool has_tool(std::string_view agent, std::string_view tool) const = 0;
-  /// Ends the session of an agent.
+  /// Ends the sessions of an agent.
   virtual void disconnect(std::string_view agent, std::string_view reason) = 0;
+  /// Ends every session, replaced ones too, whose peer `may_stay` does not admit; returns how many.
+  virtual std::size_t disconnect_unless(const std::function<bool(const net::ssh::Peer& peer)>& may_stay,
+                                        std::string_view reason) = 0;
   /// Ends all sessions.
   virtual void close(std::string_view reason) = 0;
 

@@ -33,6 +33,9 @@ class FakeFleet final : public fleet::Fleet {
     return false;
   }
   void disconnect(std::string_view, std::string_view) override {}
+  std::size_t disconnect_unless(const std::function<bool(const net::ssh::Peer&)>&, std::string_view) override {
+    return 0;
+  }
   void close(std::string_view) override {}
 
  private:
