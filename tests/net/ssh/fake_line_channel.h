@@ -50,6 +50,9 @@ class FakeLineChannel final : public LineChannel {
   }
 
   [[nodiscard]] const std::vector<std::string>& sent() const { return sent_; }
+  /// Before anybody has asked for the peer.
+  void set_address(std::string address) { peer_.address = std::move(address); }
+  void set_key(std::string fingerprint) { peer_.key_fingerprint = std::move(fingerprint); }
   [[nodiscard]] const std::string& close_reason() const { return close_reason_; }
   void set_full(bool full) { full_ = full; }
 
