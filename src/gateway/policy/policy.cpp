@@ -13,6 +13,8 @@ namespace hive::policy {
 namespace {
 
 constexpr std::size_t max_rate_keys_per_principal = 4096;
+constexpr std::array<std::string_view, 6> credential_names = {"token", "scoped_token", "certificate",
+                                                              "proxy", "oidc",         "internal"};
 constexpr std::array<std::string_view, 3> role_names = {"read-only", "operator", "admin"};
 
 class ConfiguredPolicy final : public Policy {
@@ -107,6 +109,17 @@ class ConfiguredPolicy final : public Policy {
 std::string_view to_string(Verdict verdict) {
   constexpr std::array<std::string_view, 4> names = {"allow", "deny", "ask", "unknown"};
   return names[static_cast<std::size_t>(verdict)];
+}
+
+std::string_view to_string(CredentialKind kind) {
+  return credential_names[static_cast<std::size_t>(kind)];
+}
+
+std::optional<CredentialKind> credential_kind_from_string(std::string_view name) {
+  for (std::size_t i = 0; i < credential_names.size(); ++i) {
+    if (credential_names[i] == name) return static_cast<CredentialKind>(i);
+  }
+  return std::nullopt;
 }
 
 std::string_view to_string(Role role) {
