@@ -79,9 +79,9 @@ class Approvals {
     audit::Log* log = nullptr;
     const Clock& clock;
     /// What the credential of a requester is worth now: nullopt if it is not accepted any more. Any thread.
-    std::function<std::optional<policy::Principal>(const policy::Principal&)> refresh;
+    std::function<std::optional<policy::Principal>(const policy::Principal&)> refresh = {};
     /// How long a request waits.
-    std::function<std::chrono::seconds()> time_to_live;
+    std::function<std::chrono::seconds()> time_to_live = {};
   };
 
   /// Reads what the last run of the gateway left behind. A call that was approved and had not ended then ends as
