@@ -1,29 +1,200 @@
 #include "gateway/policy/authenticator.h"
 
 #include <algorithm>
-#include <cstring>
-#include <unordered_map>
+#include <map>
 
 #include "base/strings.h"
-#include "crypto/random.h"
-#include "crypto/sha256.h"
+#include "crypto/ssh_key.h"
+#include "gateway/policy/identity.h"
+#include "gateway/policy/rule_text.h"
+#include "gateway/policy/token_names.h"
+#include "gateway/policy/token_store.h"
 
 namespace hive::policy {
 
 namespace {
 
-constexpr std::size_t max_token_bytes = 4096;
-constexpr std::string_view name_domain = "myrmex-hive token name v1";
+using Answer = std::expected<Principal, CredentialFault>;
 
-bool is_visible_ascii(char c) {
-  return c > 0x20 && c < 0x7f;
+// What a configuration gives to everybody whom one line of it describes; shared by all of them, because the identity is
+// the principal's name.
+struct Share {
+  Role role = Role::read_only;
+  std::shared_ptr<const Grant> grant;
+};
+
+Result<Role> read_role(std::string_view field, std::string_view name) {
+  if (std::optional<Role> role = role_from_string(name)) return *role;
+  return fail(ErrorCode::invalid_argument, "{}: unknown role {}; use admin, operator or read-only", field, quote(name));
 }
 
-bool equals_bearer(std::string_view scheme) {
-  constexpr std::string_view bearer = "bearer";
-  return std::ranges::equal(scheme, bearer, [](char c, char expected) {
-    return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == expected;
-  });
+Result<Share> make_share(const RuleText& rules, const std::string& field, const std::string& role,
+                         CredentialKind kind) {
+  Grant grant;
+  grant.kind = kind;
+  grant.rule = rules.of(field, role);
+  return Share{TRY(read_role(field, role)), std::make_shared<const Grant>(std::move(grant))};
+}
+
+Answer admit(std::string_view identity, const Share* share) {
+  if (!check_identity(identity)) return std::unexpected(CredentialFault::bad_identity);
+  if (share == nullptr) return std::unexpected(CredentialFault::no_role);
+  return Principal{std::string(identity), share->role, share->grant};
+}
+
+class ConfiguredAuthenticator final : public Authenticator {
+ public:
+  static Result<std::shared_ptr<const Authenticator>> create(const config::GatewayConfig& config, const Clock& clock) {
+    RuleText rules(config);
+    std::shared_ptr<ConfiguredAuthenticator> made(
+        new ConfiguredAuthenticator(clock, TRY(TokenStore::create(config, rules))));
+    TRY(made->take_certificates(config, rules));
+    TRY(made->take_proxy(config, rules));
+    TRY(made->take_issuer(config, rules));
+    return made;
+  }
+
+  [[nodiscard]] std::optional<std::string_view> identity_token(const Credentials& credentials) const override {
+    if (!issuer_is_set_ || certificate_decides(credentials) || proxy_decides(credentials)) return std::nullopt;
+    auto token = bearer_token(credentials.authorization);
+    return token && looks_like_identity_token(*token) ? std::optional(*token) : std::nullopt;
+  }
+
+  [[nodiscard]] Answer authenticate(const Credentials& credentials) const override {
+    if (certificate_decides(credentials)) {
+      return admit(*credentials.certificate_name, certificate_share(*credentials.certificate_name));
+    }
+    if (proxy_decides(credentials)) return admit(*credentials.proxy_identity, proxy_ ? &*proxy_ : nullptr);
+    auto token = bearer_token(credentials.authorization);
+    if (!token) return std::unexpected(token.error());
+    // The identity provider decides about these alone; whoever asks here anyway gets nothing.
+    if (issuer_is_set_ && looks_like_identity_token(*token)) return std::unexpected(CredentialFault::unknown);
+    const Principal* principal = tokens_.find(*token);
+    if (principal == nullptr) return std::unexpected(CredentialFault::unknown);
+    if (has_expired(*principal)) return std::unexpected(CredentialFault::expired);
+    return *principal;
+  }
+
+  [[nodiscard]] Answer from_claims(const IdentityClaims& claims) const override {
+    if (!issuer_is_set_) return std::unexpected(CredentialFault::no_role);
+    if (!check_identity(claims.subject)) return std::unexpected(CredentialFault::bad_identity);
+    if (claims.expires_at && *claims.expires_at <= clock_.wall_now()) return std::unexpected(CredentialFault::expired);
+    const MappedRole* best = nullptr;
+    for (const std::string& group : claims.groups) {
+      auto found = group_roles_.find(group);
+      if (found == group_roles_.end()) continue;
+      if (best == nullptr || found->second.role > best->role) best = &found->second;
+    }
+    if (best == nullptr) return std::unexpected(CredentialFault::no_role);
+    Grant grant;
+    grant.kind = CredentialKind::oidc;
+    grant.identity = claims.subject;
+    grant.groups = claims.groups;
+    grant.rule = best->rule;
+    grant.expires_at = claims.expires_at;
+    return Principal{claims.subject, best->role, std::make_shared<const Grant>(std::move(grant))};
+  }
+
+  [[nodiscard]] std::optional<Principal> refresh(const Principal& earlier) const override {
+    auto accepted = [](Answer answer) { return answer ? std::optional(*std::move(answer)) : std::nullopt; };
+    const Grant none;
+    const Grant& grant = earlier.grant == nullptr ? none : *earlier.grant;
+    switch (grant.kind) {
+      case CredentialKind::token:
+      case CredentialKind::scoped_token: {
+        const Principal* principal = tokens_.find_by_name(earlier.name);
+        return principal == nullptr || has_expired(*principal) ? std::nullopt : std::optional(*principal);
+      }
+      case CredentialKind::certificate:
+        return accept_certificates_ ? accepted(admit(earlier.name, certificate_share(earlier.name))) : std::nullopt;
+      case CredentialKind::proxy:
+        return proxy_secret_.empty() ? std::nullopt : accepted(admit(earlier.name, proxy_ ? &*proxy_ : nullptr));
+      case CredentialKind::oidc:
+        return accepted(from_claims({earlier.name, grant.groups, grant.expires_at}));
+      case CredentialKind::internal:
+        return earlier;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool is_trusted_proxy(std::string_view address) const override {
+    return !proxy_addresses_.empty() && crypto::address_matches(proxy_addresses_, address);
+  }
+
+ private:
+  struct MappedRole {
+    Role role = Role::read_only;
+    std::string rule;
+  };
+
+  ConfiguredAuthenticator(const Clock& clock, TokenStore tokens) : clock_(clock), tokens_(std::move(tokens)) {}
+
+  Result<void> take_certificates(const config::GatewayConfig& config, const RuleText& rules) {
+    accept_certificates_ = !config.client_ca_cert_path.empty();
+    for (const auto& [name, role] : config.mtls_cn_roles) {
+      named_certificates_[name] = TRY(make_share(rules, "mtls_cn_roles." + name, role, CredentialKind::certificate));
+    }
+    if (!config.mtls_role.empty()) {
+      other_certificates_ = TRY(make_share(rules, "mtls_role", config.mtls_role, CredentialKind::certificate));
+    }
+    return {};
+  }
+
+  Result<void> take_proxy(const config::GatewayConfig& config, const RuleText& rules) {
+    proxy_secret_ = config.trusted_proxy_secret;
+    proxy_addresses_ = config.trusted_proxy_addresses;
+    if (!config.trusted_proxy_role.empty()) {
+      proxy_ = TRY(make_share(rules, "trusted_proxy_role", config.trusted_proxy_role, CredentialKind::proxy));
+    }
+    return {};
+  }
+
+  Result<void> take_issuer(const config::GatewayConfig& config, const RuleText& rules) {
+    issuer_is_set_ = !config.oidc_issuer.empty();
+    for (const auto& [group, role] : config.oidc_role_map) {
+      std::string field = "oidc_role_map." + group;
+      group_roles_[group] = {TRY(read_role(field, role)), rules.of(field, role)};
+    }
+    return {};
+  }
+
+  // A connection that is older than a reload may hold a certificate of authorities that are not trusted any more; then
+  // it counts for nothing.
+  [[nodiscard]] bool certificate_decides(const Credentials& credentials) const {
+    return accept_certificates_ && credentials.certificate_name.has_value();
+  }
+
+  [[nodiscard]] const Share* certificate_share(std::string_view name) const {
+    if (auto found = named_certificates_.find(name); found != named_certificates_.end()) return &found->second;
+    return other_certificates_ ? &*other_certificates_ : nullptr;
+  }
+
+  [[nodiscard]] bool proxy_decides(const Credentials& credentials) const {
+    return !proxy_secret_.empty() && credentials.proxy_secret && credentials.proxy_identity &&
+           !credentials.proxy_identity->empty() &&
+           constant_time_equal(*credentials.proxy_secret, proxy_secret_.reveal()) &&
+           is_trusted_proxy(credentials.peer_address);
+  }
+
+  [[nodiscard]] bool has_expired(const Principal& principal) const {
+    return principal.grant->expires_at && *principal.grant->expires_at <= clock_.wall_now();
+  }
+
+  const Clock& clock_;
+  const TokenStore tokens_;
+  bool accept_certificates_ = false;
+  std::map<std::string, Share, std::less<>> named_certificates_;
+  std::optional<Share> other_certificates_;
+  config::Secret proxy_secret_;
+  std::vector<std::string> proxy_addresses_;
+  std::optional<Share> proxy_;
+  bool issuer_is_set_ = false;
+  std::unordered_map<std::string, MappedRole> group_roles_;
+};
+
+// Names of schemes do not distinguish upper and lower case (RFC 9110 section 11.1).
+bool is_bearer(std::string_view scheme) {
+  return equal_ignoring_case(scheme, "bearer");
 }
 
 }  // namespace
@@ -39,7 +210,7 @@ std::string_view to_string(CredentialFault fault) {
     case CredentialFault::unknown:
       return "unknown_token";
     case CredentialFault::expired:
-      return "expired_credentials";
+      return "expired_token";
     case CredentialFault::no_role:
       return "no_role";
     case CredentialFault::bad_identity:
@@ -54,116 +225,24 @@ std::string_view to_string(CredentialFault fault) {
   return "unknown_token";
 }
 
-std::string token_principal_name(std::string_view token) {
-  std::string text(name_domain);
-  text += '\0';
-  text += token;
-  crypto::Digest digest = crypto::sha256(text);
-  return "token:" + to_hex({digest.data(), 6});
-}
-
 std::expected<std::string_view, CredentialFault> bearer_token(std::optional<std::string_view> authorization) {
   if (!authorization) return std::unexpected(CredentialFault::missing);
   std::size_t blank = authorization->find(' ');
   std::string_view scheme = authorization->substr(0, blank);
-  if (!equals_bearer(scheme)) {
+  if (!is_bearer(scheme)) {
     bool is_scheme = !scheme.empty() && blank != std::string_view::npos;
     return std::unexpected(is_scheme ? CredentialFault::unsupported : CredentialFault::malformed);
   }
   if (blank == std::string_view::npos) return std::unexpected(CredentialFault::malformed);
   std::string_view token = authorization->substr(blank);
   token.remove_prefix(std::min(token.find_first_not_of(' '), token.size()));
-  if (token.empty() || token.size() > max_token_bytes || !std::ranges::all_of(token, is_visible_ascii)) {
-    return std::unexpected(CredentialFault::malformed);
-  }
+  if (!is_bearer_text(token, max_bearer_token_bytes)) return std::unexpected(CredentialFault::malformed);
   return token;
 }
 
-namespace {
-
-struct DigestHash {
-  std::size_t operator()(const crypto::Digest& digest) const {
-    std::size_t hash = 0;
-    std::memcpy(&hash, digest.data(), sizeof hash);
-    return hash;
-  }
-};
-
-class ConfiguredAuthenticator final : public Authenticator {
- public:
-  Result<void> add(std::string_view token, std::string_view role, std::string_view field);
-
-  [[nodiscard]] std::optional<std::string_view> identity_token(const Credentials&) const override {
-    return std::nullopt;
-  }
-  [[nodiscard]] std::expected<Principal, CredentialFault> authenticate(const Credentials& credentials) const override;
-  [[nodiscard]] std::expected<Principal, CredentialFault> from_claims(const IdentityClaims&) const override {
-    return std::unexpected(CredentialFault::no_role);
-  }
-  [[nodiscard]] std::optional<Principal> refresh(const Principal& earlier) const override {
-    for (const auto& [digest, principal] : principals_)
-      if (principal.name == earlier.name) return principal;
-    return std::nullopt;
-  }
-  [[nodiscard]] bool is_trusted_proxy(std::string_view) const override { return false; }
-
- private:
-  [[nodiscard]] crypto::Digest key_of(std::string_view token) const;
-
-  // The key is new with every instance: whoever measures the look-up's time learns about digests that he can't compute.
-  const std::string salt_ = crypto::random_hex(16);
-  std::unordered_map<crypto::Digest, Principal, DigestHash> principals_;
-};
-
-crypto::Digest ConfiguredAuthenticator::key_of(std::string_view token) const {
-  // The salt has a fixed length, so that no two pairs give the same text.
-  std::string text;
-  text.reserve(salt_.size() + token.size());
-  text += salt_;
-  text += token;
-  return crypto::sha256(text);
-}
-
-Result<void> ConfiguredAuthenticator::add(std::string_view token, std::string_view role, std::string_view field) {
-  if (token.empty() || token.size() > max_token_bytes || !std::ranges::all_of(token, is_visible_ascii)) {
-    return fail(ErrorCode::invalid_argument,
-                "{}: a token has 1 to {} visible ASCII characters and no blanks; this one can never be presented",
-                field, max_token_bytes);
-  }
-  std::optional<Role> known = role_from_string(role);
-  if (!known) {
-    return fail(ErrorCode::invalid_argument, "{}: unknown role {}; use admin, operator or read-only", field,
-                quote(role));
-  }
-  auto [entry, is_new] = principals_.try_emplace(key_of(token), Principal{token_principal_name(token), *known});
-  if (!is_new && entry->second.role != *known) {
-    return fail(ErrorCode::invalid_argument, "{}: the same token has the roles {} and {}; give it one", field,
-                to_string(entry->second.role), to_string(*known));
-  }
-  return {};
-}
-
-std::expected<Principal, CredentialFault> ConfiguredAuthenticator::authenticate(const Credentials& credentials) const {
-  auto token = bearer_token(credentials.authorization);
-  if (!token) return std::unexpected(token.error());
-  auto found = principals_.find(key_of(*token));
-  if (found == principals_.end()) return std::unexpected(CredentialFault::unknown);
-  return found->second;
-}
-
-}  // namespace
-
-std::string client_address(std::string_view peer_address, std::optional<std::string_view>, const Authenticator&) {
-  return std::string(peer_address);
-}
-
 Result<std::shared_ptr<const Authenticator>> Authenticator::create(const config::GatewayConfig& config,
-                                                                   const Clock& /*clock*/) {
-  auto made = std::make_shared<ConfiguredAuthenticator>();
-  if (!config.auth_token.empty()) TRY(made->add(config.auth_token.reveal(), "admin", "auth_token"));
-  for (const config::StaticToken& token : config.tokens)
-    TRY(made->add(token.token.reveal(), token.role, "tokens"));
-  return made;
+                                                                   const Clock& clock) {
+  return ConfiguredAuthenticator::create(config, clock);
 }
 
 }  // namespace hive::policy

@@ -62,12 +62,12 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// Hexadecimal SHA-256 of everything that decides: the same for the same rules, whatever the file looks like. Does not
-  /// depend on the values of secrets other than through the names of the principals.
+  /// Hexadecimal SHA-256 of everything that decides: the same for the same rules, whatever the file looks like. Does
+  /// not depend on the values of secrets other than through the names of the principals.
   [[nodiscard]] virtual const std::string& version() const = 0;
 
   /// The tier of a call: what risk_tiers says of the command (run_command), then of the tool, then the built-in table,
-  /// otherwise write. Arguments that cannot be read count as no command.
+  /// otherwise write. Arguments from which the command cannot be told count as the strictest of them.
   [[nodiscard]] virtual protocol::Tier tier_of(std::string_view tool, std::string_view arguments) const = 0;
   [[nodiscard]] virtual TierAnswer explain_tier(std::string_view tool, std::string_view arguments) const = 0;
 
@@ -84,7 +84,8 @@ class Policy {
 
   /// Whether a credential reaches an agent at all, or one tool of it: for listings.
   [[nodiscard]] virtual bool reaches(const Principal& principal, std::string_view agent) const = 0;
-  [[nodiscard]] virtual bool reaches(const Principal& principal, std::string_view agent, std::string_view tool) const = 0;
+  [[nodiscard]] virtual bool reaches(const Principal& principal, std::string_view agent,
+                                     std::string_view tool) const = 0;
 
   /// How many people must agree to a call of this tier.
   [[nodiscard]] virtual unsigned approvals_needed(protocol::Tier tier) const = 0;

@@ -58,9 +58,7 @@ struct Principal {
     return grant == nullptr || grant->identity.empty() ? name : grant->identity;
   }
   /// nullptr: the whole fleet.
-  [[nodiscard]] const Scope* scope() const {
-    return grant == nullptr || !grant->scope ? nullptr : &*grant->scope;
-  }
+  [[nodiscard]] const Scope* scope() const { return grant == nullptr || !grant->scope ? nullptr : &*grant->scope; }
 };
 
 }  // namespace hive::policy

@@ -14,26 +14,39 @@ namespace hive::policy {
 
 /// A sliding window of 60 s per key: at most `limit` accepted calls in any window; refused ones do not count.
 /// Thread-safe. Keys belong to a group, such as the principal who chooses them, and their number is bounded in each
-/// group: who invents keys locks out nobody else. When a group is full, its keys without a call in the window are
-/// forgotten, and if that makes no room, its new keys are refused. The number of groups is the caller's to bound.
+/// group, as is the number of groups: who invents keys locks out nobody else. When a group is full, its keys without a
+/// call in the window are forgotten, and if that makes no room, its new keys are refused; so with the groups.
 class RateLimiter {
  public:
   static constexpr std::chrono::seconds window{60};
+  static constexpr std::size_t default_max_groups = 16'384;
 
-  RateLimiter(std::size_t limit, std::size_t max_keys_per_group, const Clock& clock)
-      : limit_(limit), max_keys_per_group_(max_keys_per_group), clock_(clock) {}
+  RateLimiter(std::size_t limit, std::size_t max_keys_per_group, const Clock& clock,
+              std::size_t max_groups = default_max_groups)
+      : limit_(limit), max_keys_per_group_(max_keys_per_group), max_groups_(max_groups), clock_(clock) {}
 
   /// nullopt: accepted and counted. Otherwise how long until the next call of this key would be accepted.
   std::optional<std::chrono::milliseconds> try_acquire(const std::string& group, const std::string& key);
 
+  /// What try_acquire would say now; counts nothing.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> would_wait(const std::string& group,
+                                                                    const std::string& key) const;
+
  private:
-  using Times = std::unordered_map<std::string, std::deque<SteadyTime>>;
+  using Times = std::deque<SteadyTime>;  // of accepted calls, oldest first; never empty
+  using Keys = std::unordered_map<std::string, Times>;
+
+  [[nodiscard]] std::optional<std::chrono::milliseconds> wait_of(const Times& times, SteadyTime now) const;
+  static void forget_idle_keys(Keys& keys, SteadyTime now);
+  void forget_idle_groups(SteadyTime now);
 
   const std::size_t limit_;
   const std::size_t max_keys_per_group_;
+  const std::size_t max_groups_;
   const Clock& clock_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Times> accepted_;  // by group and key; guarded by mutex_
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Keys> accepted_;  // by group and key; guarded by mutex_
+  SteadyTime last_sweep_;                           // of the groups; guarded by mutex_
 };
 
 }  // namespace hive::policy

@@ -57,5 +57,30 @@ TEST(RateLimiterTest, TheNumberOfKeysIsBoundedAndIdleOnesMakeRoom) {
   EXPECT_FALSE(limiter.try_acquire("p", "c").has_value());
 }
 
+TEST(RateLimiterTest, TheNumberOfGroupsIsBoundedAndIdleOnesMakeRoom) {
+  ManualClock clock;
+  RateLimiter limiter(1, 10, clock, 2);
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  clock.advance(seconds(30));
+  EXPECT_FALSE(limiter.try_acquire("q", "a").has_value());
+  EXPECT_TRUE(limiter.try_acquire("r", "a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("q", "b").has_value());
+  clock.advance(seconds(30));
+  EXPECT_FALSE(limiter.try_acquire("r", "a").has_value());
+  EXPECT_TRUE(limiter.try_acquire("q", "a").has_value());
+}
+
+TEST(RateLimiterTest, AskingAheadCountsNothing) {
+  ManualClock clock;
+  RateLimiter limiter(1, 10, clock);
+  EXPECT_FALSE(limiter.would_wait("p", "a").has_value());
+  EXPECT_FALSE(limiter.would_wait("p", "a").has_value());
+  EXPECT_FALSE(limiter.try_acquire("p", "a").has_value());
+  clock.advance(seconds(20));
+  EXPECT_EQ(limiter.would_wait("p", "a"), seconds(40));
+  clock.advance(seconds(40));
+  EXPECT_FALSE(limiter.would_wait("p", "a").has_value());
+}
+
 }  // namespace
 }  // namespace hive::policy
