@@ -14,11 +14,13 @@
 #include "event_recorder.h"
 #include "gateway/audit/log.h"
 #include "gateway/audit/reader.h"
+#include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/authorized_keys_file.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
+#include "gateway/store/database.h"
 #include "gateway/surfaces/rest/api.h"
 #include "net/http/certificate.h"
 #include "net/http/server.h"
@@ -76,10 +78,13 @@ struct Service::State {
   std::unique_ptr<fleet::Fleet> fleet;
   std::shared_ptr<const policy::Policy> policy;
   std::unique_ptr<calls::Funnel> funnel;
+  std::atomic<std::shared_ptr<const rest::Settings>> settings;  // those in force
   std::vector<std::string> certificate_names;
   std::shared_ptr<rest::Api> api;
   net::http::Handler surface;
   net::Runtime runtime;
+  std::unique_ptr<store::Database> database;
+  std::shared_ptr<calls::Approvals> approvals;
   std::unique_ptr<net::ssh::Server> ssh_server;
   std::unique_ptr<net::http::Server> https_server;
   std::unique_ptr<net::http::Server> http_server;
@@ -87,14 +92,17 @@ struct Service::State {
   bool stopped = false;
 
   Result<void> open_log();
+  Result<void> open_database();
   void make_fleet();
   Result<void> listen();
+  Result<void> open_approvals();
   Result<void> listen_ssh();
   Result<void> listen_https();
   Result<void> listen_http();
   net::http::Handler handler();
   void close_http();
   void wait_for_workers();
+  void wait_for_records();
 };
 
 Result<void> Service::State::open_log() {
@@ -114,6 +122,26 @@ Result<void> Service::State::open_log() {
                  {{"bytes", recovery.repaired_bytes}, {"moved_to", recovery.torn_path}});
   }
   events = std::make_unique<EventRecorder>(log.get(), clock);
+  return {};
+}
+
+Result<void> Service::State::open_database() {
+  TRY_CONTEXT("state_dir", make_private_folder(config.state_dir));
+  database = TRY_CONTEXT("state_dir", store::Database::open(config.state_dir + "/hive.db"));
+  return {};
+}
+
+// What cannot be recorded is not approved either: without an audit log there are no approvals.
+Result<void> Service::State::open_approvals() {
+  if (log == nullptr) return {};
+  calls::Approvals::Dependencies dependencies{
+      .database = *database, .funnel = *funnel, .runtime = runtime, .log = log.get(), .clock = clock};
+  dependencies.refresh = [this](const policy::Principal& principal) {
+    return settings.load()->authenticator->refresh(principal);
+  };
+  dependencies.time_to_live = [this] { return settings.load()->config->approval_ttl; };
+  approvals = TRY(calls::Approvals::open(std::move(dependencies), {}));
+  funnel->set_approvals(approvals.get());
   return {};
 }
 
@@ -194,8 +222,10 @@ Result<void> Service::State::listen() {
   TRY(listen_ssh());
   policy = policy::make_policy(config, clock);
   funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
-  auto settings =
+  auto first_settings =
       TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy, certificate_names));
+  settings.store(first_settings);
+  TRY(open_approvals());
   rest::Dependencies dependencies{
       .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock, .log = log.get()};
   if (log != nullptr) {
@@ -204,7 +234,8 @@ Result<void> Service::State::listen() {
     };
   }
   dependencies.is_ready = [this] { return ready.load(); };
-  api = rest::Api::create(std::move(dependencies), std::move(settings));
+  dependencies.approvals = approvals.get();
+  api = rest::Api::create(std::move(dependencies), std::move(first_settings));
   surface = api->handler();
   return {};
 }
@@ -220,6 +251,7 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
     log::warning("a setting has no effect yet", {{"key", key}});
   auto state = std::make_unique<State>(std::move(config));
   TRY(state->open_log());
+  TRY(state->open_database());
   state->make_fleet();
   TRY(state->listen());
   // The listeners hold what arrived until now; nothing runs before everything is there.
@@ -240,6 +272,7 @@ Result<void> Service::reload() {
     if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
     state_->policy = policy;
     state_->funnel->set_policy(policy);
+    state_->settings.store(settings);
     state_->api->apply(std::move(settings));
     log::set_level(next.log_level);
     std::string restart = join(changed_settings_that_need_a_restart(state_->config, next), ", ");
@@ -262,6 +295,9 @@ void Service::stop(std::chrono::milliseconds patience) {
   log::info("stopping", {{"calls_in_flight", state.funnel->in_flight()}});
   state.ready = false;
   state.ssh_server->stop_accepting();
+  if (state.approvals != nullptr) state.approvals->close();
+  // What was decided until now becomes a call, or an end, before the funnel is drained.
+  state.wait_for_records();
   auto drained = std::make_shared<std::promise<void>>();
   std::future<void> all_ended = drained->get_future();
   state.funnel->drain([drained] { drained->set_value(); });
@@ -287,6 +323,8 @@ void Service::stop(std::chrono::milliseconds patience) {
   state.http_server.reset();
   state.ssh_server.reset();
   state.runtime.stop();
+  state.wait_for_records();
+  state.database.reset();
   // What was recorded meanwhile is written now, while the workers that its callbacks post to still exist.
   state.log.reset();
   log::info("stopped");
@@ -301,6 +339,15 @@ void Service::State::close_http() {
     server->drain();
     while (server->open_connections() > 0 && clock.steady_now() < deadline)
       std::this_thread::sleep_for(pause);
+  }
+}
+
+// What the database and the log were given before this is done, and what followed from it as well. A log that cannot
+// write tells those who wait for it; here nobody does.
+void Service::State::wait_for_records() {
+  for (int round = 0; round < 2; ++round) {
+    database->run([](store::Connection&) {});
+    if (log != nullptr) (void)log->flush();
   }
 }
 

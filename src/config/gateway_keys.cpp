@@ -88,6 +88,10 @@ void check_url(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
   if (says_something(value.raw)) read_url(reader, value);
 }
 
+void check_secret_url(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
+  if (says_something(value.raw)) read_secret_url(reader, value);
+}
+
 template <auto Flag>
 void check_flagged_secret(Reader& reader, const Value& value, GatewayDraft& draft) {
   if (!says_something(value.raw)) return;
@@ -230,9 +234,9 @@ constexpr Key<D> rows[] = {
     {{.name = "alert_thresholds", .type = "object", .default_value = "off", .no_effect = no_alerts},
      check_alert_thresholds},
     {{.name = "alert_webhook_url", .type = "URL", .default_value = "off", .secret = true, .no_effect = no_alerts},
-     check_url},
+     check_secret_url},
     {{.name = "alertmanager_url", .type = "URL", .default_value = "off", .secret = true, .no_effect = no_alerts},
-     check_url},
+     check_secret_url},
     {{.name = "alert_delivery_retries",
       .type = "whole number, -1 to 100",
       .default_value = "0 (three)",

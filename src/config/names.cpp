@@ -46,18 +46,28 @@ Result<void> check_identity(std::string_view text) {
   return {};
 }
 
-void read_url(Reader& reader, const Value& value) {
-  std::optional<std::string> text = reader.non_empty_string(value);
-  if (!text) return;
-  std::size_t scheme = text->starts_with("https://") ? 8 : text->starts_with("http://") ? 7 : 0;
-  std::string_view authority = std::string_view(*text).substr(scheme);
+namespace {
+
+// A URL may hold a secret (webhooks do), so it is not shown.
+void check_url(Reader& reader, const Value& at, std::string_view url) {
+  std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+  std::string_view authority = url.substr(scheme);
   authority = authority.substr(0, authority.find_first_of("/?#"));
-  // A URL may hold a secret (webhooks do), so it is not shown.
   if (scheme == 0 || authority.empty() || authority.contains(' ')) {
-    reader.problem(value, "is not a URL with http:// or https:// and a host");
+    reader.problem(at, "is not a URL with http:// or https:// and a host");
   } else if (authority.contains('@')) {
-    reader.problem(value, "a URL must not hold a user name or password");
+    reader.problem(at, "a URL must not hold a user name or password");
   }
+}
+
+}  // namespace
+
+void read_url(Reader& reader, const Value& value) {
+  if (std::optional<std::string> url = reader.non_empty_string(value)) check_url(reader, value, *url);
+}
+
+void read_secret_url(Reader& reader, const Value& value) {
+  if (std::optional<Secret> url = reader.secret(value)) check_url(reader, value, url->reveal());
 }
 
 Result<void> check_command_name(std::string_view name) {

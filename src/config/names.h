@@ -24,6 +24,8 @@ Result<void> check_identity(std::string_view text);
 
 /// An http or https URL with a host and without a user name.
 void read_url(Reader& reader, const Value& value);
+/// The same for an URL that is itself a secret, as those of webhooks are, and may be a reference.
+void read_secret_url(Reader& reader, const Value& value);
 
 /// Whether a text is an absolute path or a bare word, as allowed_commands names programs.
 Result<void> check_command_name(std::string_view name);

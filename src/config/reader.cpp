@@ -5,17 +5,15 @@
 #include <filesystem>
 
 #include "base/strings.h"
-#include "config/duplicate_key.h"
+#include "config/document.h"
 #include "protocol/json.h"
 
 namespace hive::config {
 
 namespace {
 
-constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 constexpr std::size_t max_problems = 50;
 constexpr std::size_t max_shown_key_bytes = 256;
-constexpr json::Limits limits{.max_bytes = max_file_bytes, .max_depth = 16, .max_values = 200'000};
 
 std::string folder_of(const std::string& path) {
   std::error_code error;
@@ -23,46 +21,8 @@ std::string folder_of(const std::string& path) {
   return (error ? std::filesystem::path(path) : absolute).lexically_normal().parent_path().string();
 }
 
-std::string_view type_name(std::string_view raw) {
-  if (raw.empty()) return "nothing";
-  switch (raw.front()) {
-    case '{':
-      return "an object";
-    case '[':
-      return "a list";
-    case '"':
-      return "a string";
-    case 't':
-    case 'f':
-      return "true or false";
-    case 'n':
-      return "null";
-    default:
-      return "a number";
-  }
-}
-
 bool has_control_character(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
-std::string line_and_column(std::string_view text, std::size_t at) {
-  std::string_view before = text.substr(0, at);
-  std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return fmt::format("line {}, column {}", 1 + std::ranges::count(before, '\n'), 1 + before.size() - line_start);
-}
-
-// The JSON room says "at byte N"; people count lines.
-std::string with_line(std::string_view text, std::string message) {
-  constexpr std::string_view words = " at byte ";
-  std::size_t start = message.find(words);
-  if (start == std::string::npos) return message;
-  std::size_t end = message.find_first_not_of("0123456789", start + words.size());
-  if (end == std::string::npos) return message;
-  std::optional<std::int64_t> at = parse_int64(std::string_view(message).substr(0, end).substr(start + words.size()));
-  if (!at) return message;
-  return fmt::format("{} at {}{}", message.substr(0, start), line_and_column(text, static_cast<std::size_t>(*at)),
-                     message.substr(end));
 }
 
 }  // namespace
@@ -75,31 +35,10 @@ Reader::Reader(std::string_view text, std::string path, const SecretSources& sou
 }
 
 std::optional<Value> Reader::document() {
-  if (trim(text_).empty()) {
-    record(fmt::format("{}: the file is empty; a configuration is one JSON object", path_));
-    return std::nullopt;
-  }
-  if (text_.starts_with("\xef\xbb\xbf")) {
-    record(fmt::format("{}:1: the file starts with a byte order mark; save it as UTF-8 without one", path_));
-    return std::nullopt;
-  }
-  if (Result<void> valid = json::validate(text_, limits); !valid) {
-    // The key is not shown: the keys of "tokens" are secrets.
-    std::optional<DuplicateKey> twice = text_.size() <= max_file_bytes ? find_duplicate_key(text_) : std::nullopt;
-    if (twice) {
-      record(fmt::format("{}: the key at {} stands in its object already, at {}; remove one of them", path_,
-                         line_and_column(text_, twice->second), line_and_column(text_, twice->first)));
-      return std::nullopt;
-    }
-    record(fmt::format("{}: {}", path_, with_line(text_, valid.error().message)));
-    return std::nullopt;
-  }
-  std::string_view body = trim(text_);
-  if (!json::is_object(body)) {
-    record(fmt::format("{}: expected one JSON object, found {}", path_, type_name(body)));
-    return std::nullopt;
-  }
-  return Value{.field = "", .raw = body};
+  Result<std::string_view> body = find_document(text_);
+  if (body) return Value{.field = "", .raw = *body};
+  record(fmt::format("{}: {}", path_, body.error().message));
+  return std::nullopt;
 }
 
 void Reader::record(std::string line) {
@@ -199,7 +138,7 @@ std::optional<bool> Reader::boolean(const Value& value) {
 
 std::vector<Value> Reader::elements(const Value& value) {
   std::vector<Value> values;
-  Result<std::vector<std::string_view>> parts = json::parse_array(value.raw, limits);
+  Result<std::vector<std::string_view>> parts = json::parse_array(value.raw, document_limits);
   if (!parts) {
     wrong_type(value, "a list");
     return values;
@@ -222,7 +161,7 @@ std::vector<std::pair<std::string, Value>> Reader::secret_members(const Value& v
 
 std::vector<std::pair<std::string, Value>> Reader::members(const Value& value, Naming naming) {
   std::vector<std::pair<std::string, Value>> values;
-  Result<std::vector<json::Member>> parts = json::parse_object(value.raw, limits);
+  Result<std::vector<json::Member>> parts = json::parse_object(value.raw, document_limits);
   if (!parts) {
     wrong_type(value, "an object");
     return values;

@@ -7,6 +7,7 @@
 #include "config/agent_config.h"
 #include "config/gateway_config.h"
 #include "config/key_info.h"
+#include "config/key_places.h"
 
 namespace hive::config {
 namespace {
@@ -17,20 +18,6 @@ using ::testing::Not;
 /// A value of a type that the key does not have.
 std::string_view wrong_value(const KeyInfo& info) {
   return info.type.starts_with("list") || info.type.starts_with("object") ? "7" : "[[]]";
-}
-
-/// The text of a file whose only key of interest is at `place` ("a", "a.b", "a[].b", "a{}.b").
-std::string file_with(std::string_view place, std::string_view value) {
-  std::size_t end = place.find_first_of("[{.");
-  if (end == std::string_view::npos) return fmt::format(R"({{"{}":{}}})", place, value);
-  std::string_view outer = place.substr(0, end);
-  std::string_view rest = place.substr(end);
-  std::string_view inner = rest.substr(rest.find('.') + 1);
-  std::string object = fmt::format(R"({{"{}":{}}})", inner, value);
-  if (rest.starts_with("[]")) object = fmt::format("[{}]", object);
-  // "write" is a name that every such object accepts: a token, and a tier.
-  if (rest.starts_with("{}")) object = fmt::format(R"({{"write":{}}})", object);
-  return fmt::format(R"({{"{}":{}}})", outer, object);
 }
 
 std::string error_of_agent(const std::string& text) {
@@ -53,7 +40,7 @@ struct Program {
 
 class KeyTable : public ::testing::TestWithParam<Program> {};
 
-/// How messages call it in file_with().
+/// How messages call it in test::file_with().
 std::string field_of(std::string place, const std::vector<PlacedKey>& keys) {
   if (std::size_t list = place.find("[]"); list != std::string::npos) return place.replace(list, 2, "[0]");
   std::size_t object = place.find("{}");
@@ -65,7 +52,7 @@ std::string field_of(std::string place, const std::vector<PlacedKey>& keys) {
 TEST_P(KeyTable, RefusesAWrongTypeForEveryKeyAndNamesTheField) {
   const std::vector<PlacedKey> keys = GetParam().keys();
   for (const PlacedKey& key : keys) {
-    std::string error = GetParam().load(file_with(key.place, wrong_value(key.info)));
+    std::string error = GetParam().load(test::file_with(key.place, wrong_value(key.info)));
     EXPECT_THAT(error, HasSubstr("/f:1: " + field_of(key.place, keys) + ": expected ")) << key.place;
   }
 }
@@ -74,7 +61,7 @@ TEST_P(KeyTable, NeverShowsTheValueOfASecret) {
   for (const PlacedKey& key : GetParam().keys()) {
     if (!key.info.secret) continue;
     for (std::string_view value : {R"("hush\u0000")", R"({"hush":"hush"})", R"(["hush"])", R"([{"hush":1}])"}) {
-      std::string error = GetParam().load(file_with(key.place, value));
+      std::string error = GetParam().load(test::file_with(key.place, value));
       EXPECT_NE(error, "") << key.place;
       EXPECT_THAT(error, Not(HasSubstr("hush"))) << key.place << " " << value;
     }

@@ -52,8 +52,9 @@ struct Approval {
   WallTime expires_at;
   ApprovalStatus status = ApprovalStatus::pending;
   unsigned needed = 1;
-  std::vector<ApprovalVote> votes;           ///< of those who agreed
-  std::optional<ApprovalVote> refusal;       ///< of who rejected or withdrew it
+  std::vector<ApprovalVote> votes;      ///< of those who agreed
+  std::optional<ApprovalVote> refusal;  ///< of who rejected or withdrew it
+  std::optional<WallTime> ended_at;
   std::optional<protocol::Outcome> outcome;  ///< once the call has ended, in whatever way
   std::string reason;                        ///< with the outcome: a short code
 };
@@ -66,6 +67,8 @@ class Approvals {
   struct Options {
     std::size_t max_pending = 1000;
     std::size_t max_pending_per_principal = 100;
+    std::size_t max_ended = 2000;                             ///< requests that have ended and can still be looked up
+    std::size_t max_arguments_bytes = std::size_t{64} << 20;  ///< of everything that can be looked up
     std::size_t max_result_bytes = std::size_t{1} << 20;  ///< of a kept result; a larger one is replaced by an error
     std::chrono::hours keep{24};                          ///< how long a request can be looked up after its end
   };
@@ -76,17 +79,15 @@ class Approvals {
     audit::Log* log = nullptr;
     const Clock& clock;
     /// What the credential of a requester is worth now: nullopt if it is not accepted any more. Any thread.
-    std::function<std::optional<policy::Principal>(const policy::Principal&)> refresh;
+    std::function<std::optional<policy::Principal>(const policy::Principal&)> refresh = {};
     /// How long a request waits.
-    std::function<std::chrono::seconds()> time_to_live;
+    std::function<std::chrono::seconds()> time_to_live = {};
   };
 
   /// Reads what the last run of the gateway left behind. A call that was approved and had not ended then ends as
   /// unknown.
-  static Result<std::unique_ptr<Approvals>> open(Dependencies dependencies, Options options);
-  static Result<std::unique_ptr<Approvals>> open(Dependencies dependencies) {
-    return open(std::move(dependencies), Options{});
-  }
+  /// Everything that is given must outlive what was posted to the database.
+  static Result<std::shared_ptr<Approvals>> open(Dependencies dependencies, Options options);
   virtual ~Approvals() = default;
 
   using Snapshot = std::shared_ptr<const Approval>;  ///< as it was at that moment
@@ -122,7 +123,7 @@ class Approvals {
   /// Ends what has waited too long. Happens by itself about once a second.
   virtual void sweep() = 0;
 
-  /// Answers those who wait for results. Before the workers stop.
+  /// Answers those who wait for results, and refuses new requests and words from now on. Before the gateway drains.
   virtual void close() = 0;
 
  private:

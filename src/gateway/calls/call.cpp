@@ -6,9 +6,9 @@
 namespace hive::calls {
 
 std::span<const Surface> all_surfaces() {
-  static constexpr std::array surfaces = {Surface::rest,    Surface::mcp_stdio, Surface::mcp_http,
-                                          Surface::mcp_sse, Surface::portal,    Surface::assistant,
-                                          Surface::schedule, Surface::approval, Surface::peer};
+  static constexpr std::array surfaces = {Surface::rest,     Surface::mcp_stdio, Surface::mcp_http,
+                                          Surface::mcp_sse,  Surface::portal,    Surface::assistant,
+                                          Surface::schedule, Surface::approval,  Surface::peer};
   static_assert(surfaces.size() == static_cast<std::size_t>(Surface::peer) + 1);
   return surfaces;
 }

@@ -40,8 +40,8 @@ struct Call {
 
 /// How a call ended, or that it waits for an approval, with what the caller is to see.
 struct CallResult {
-  /// Not empty: the call has not ended. It waits for the approval of other people under this id, and everything below but
-  /// `reason` ("approval_required") and `body` (an error object that says so) means nothing.
+  /// Not empty: the call has not ended. It waits for the approval of other people under this id, and everything below
+  /// but `reason` ("approval_required") and `body` (an error object that says so) means nothing.
   std::string approval_id;
   WallTime approval_expires_at;
   unsigned approvals_needed = 0;

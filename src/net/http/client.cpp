@@ -241,6 +241,9 @@ std::unexpected<Error> describe(CURLcode code, CURL* easy, const char* buffer, c
     case CURLE_SSL_CONNECT_ERROR:
       return fail(ErrorCode::unavailable, "{}: the TLS handshake failed ({}): is this an https port?", target.authority,
                   printable_detail(buffer, code));
+    case CURLE_SSL_CERTPROBLEM:
+      return fail(ErrorCode::invalid_argument, "client certificate {} or its key {}: cannot be used ({})",
+                  request.client_certificate_path, request.client_key_path, printable_detail(buffer, code));
     case CURLE_SSL_CACERT_BADFILE:
       return fail(ErrorCode::invalid_argument, "CA certificate {}: cannot be used ({})", request.ca_certificate_path,
                   printable_detail(buffer, code));
@@ -364,6 +367,10 @@ Result<ClientResponse> perform(const ClientRequest& request) {
     // Trust this file alone, not the system's store beside it.
     set(easy, CURLOPT_CAINFO, request.ca_certificate_path.c_str());
     set(easy, CURLOPT_CAPATH, static_cast<char*>(nullptr));
+  }
+  if (!request.client_certificate_path.empty()) {
+    set(easy, CURLOPT_SSLCERT, request.client_certificate_path.c_str());
+    set(easy, CURLOPT_SSLKEY, request.client_key_path.c_str());
   }
   if (is_loopback_host(target.host)) set(easy, CURLOPT_PROXY, "");
   if (request.method == "HEAD") {

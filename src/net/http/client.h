@@ -30,6 +30,8 @@ struct ClientRequest {
   std::size_t max_response_bytes = std::size_t{64} << 20;        ///< of the body, also of a streamed one
   std::string ca_certificate_path;                               ///< empty: the system's store
   bool verify_tls = true;
+  std::string client_certificate_path;  ///< PEM, shown to a server that asks for one; empty: none
+  std::string client_key_path;          ///< PEM, of that certificate
   /// Set to get the body as it arrives (server-sent events) instead of in the response; return false to stop.
   std::function<bool(std::string_view)> on_data;
   /// With on_data: called once before the first piece, with status and headers. Return false to have the body collected

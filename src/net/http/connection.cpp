@@ -88,6 +88,7 @@ bool Connection::has_enough_input() const {
 void Connection::continue_handshake() {
   switch (transport_.handshake().status) {
     case Transport::Status::ok:
+      client_certificate_ = transport_.client_certificate();
       phase_ = Phase::reading;
       receive();
       return;
@@ -99,6 +100,9 @@ void Connection::continue_handshake() {
       return;
     default:
       break;
+  }
+  if (std::string problem = transport_.client_certificate_problem(); !problem.empty() && server_->may_warn()) {
+    log::warning("a client certificate is not accepted", {{"peer", addresses_.peer}, {"reason", problem}});
   }
   if (!transport_.met_plain_http()) return close();
   transport_.abandon_tls();
@@ -226,10 +230,14 @@ void Connection::release_body_account() {
 }
 
 void Connection::dispatch() {
+  if (is_outdated()) {
+    return refuse({421, "reconnect", "the gateway's client authorities have been read again; open a new connection"});
+  }
   std::shared_ptr<Request> request = parser_->take();
   request->peer_address = addresses_.peer;
   request->local_address = addresses_.local;
   request->is_tls = transport_.is_tls();
+  request->client_certificate = client_certificate_;
   request->worker = &shard_.worker();
   keep_alive_ = parser_->keeps_alive() && !peer_closed_;
   is_http_1_0_ = parser_->is_http_1_0();
@@ -265,7 +273,7 @@ void Connection::refuse(Refusal refusal) {
 
 void Connection::respond(std::uint64_t number, Response response) {
   if (!is_current(number) || phase_ == Phase::closed) return;
-  if (server_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  if (server_->draining.load(std::memory_order_relaxed) || is_outdated()) keep_alive_ = false;
   exchange_open_ = false;
   phase_ = Phase::writing;
   std::string& out = shard_.write_buffer;
@@ -410,6 +418,10 @@ void Connection::linger() {
   input_ = {};
   deadline_ = after(linger_timeout);
   wait_readable();
+}
+
+bool Connection::is_outdated() const {
+  return client_certificate_ && !transport_.belongs_to(server_->tls_context().get());
 }
 
 void Connection::on_deadline() {

@@ -46,6 +46,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Ends the connection now, whatever it is doing.
   void close();
   void close_if_idle();
+  /// Whether it was opened by a client certificate, and the server's TLS settings have been read again since.
+  [[nodiscard]] bool is_outdated() const;
   [[nodiscard]] Deadline deadline() const { return deadline_; }
   void on_deadline();
 
@@ -102,6 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Transport transport_;
   ConnectionLimits::Slot slot_;
   Addresses addresses_;
+  std::shared_ptr<const ClientCertificate> client_certificate_;
 
   Phase phase_ = Phase::reading;
   Stage stage_ = Stage::head;

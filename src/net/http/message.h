@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "net/runtime/runtime.h"
 
 namespace hive::net::http {
@@ -19,6 +20,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct ClientCertificate {
   std::string common_name;  ///< of the subject; empty if it has none, has two, or it is not sound UTF-8 text
   std::string fingerprint;  ///< SHA-256 of the certificate, hexadecimal
+  WallTime expires_at;      ///< a connection may last longer than the certificate by which it was opened
 };
 
 /// One request, read completely within the server's limits.
@@ -32,7 +34,7 @@ struct Request {
   std::string local_address;  ///< the address of ours that the client reached, in the same form
   bool is_tls = false;
   std::shared_ptr<const ClientCertificate> client_certificate = {};  ///< null: none was shown
-  Worker* worker = nullptr;  ///< of this connection
+  Worker* worker = nullptr;                                          ///< of this connection
 
   /// The single value of a header (lower-case name); nullopt when absent or repeated.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;

@@ -35,7 +35,9 @@ std::chrono::milliseconds sweep_period(const ServerOptions& options) {
 
 Result<std::shared_ptr<SSL_CTX>> load_tls(const ServerOptions& options) {
   return std::shared_ptr<SSL_CTX>(
-      TRY(make_server_tls_context(options.tls_certificate_path, options.tls_key_path)).release(), SslContextDeleter());
+      TRY(make_server_tls_context(options.tls_certificate_path, options.tls_key_path, options.client_ca_path))
+          .release(),
+      SslContextDeleter());
 }
 
 class WorkerServer final : public Server {
@@ -67,6 +69,10 @@ class WorkerServer final : public Server {
   Result<void> reload_certificate() override {
     if (state_->options.tls_certificate_path.empty()) return {};
     state_->set_tls_context(TRY(load_tls(state_->options)));
+    if (state_->options.client_ca_path.empty()) return {};
+    for (const std::unique_ptr<Shard>& shard : state_->shards) {
+      shard->worker().post([state = state_, &shard = *shard] { shard.close_outdated(); });
+    }
     return {};
   }
 
@@ -86,6 +92,10 @@ Result<std::unique_ptr<Server>> Server::listen(Runtime& runtime, ServerOptions o
   if (options.tls_certificate_path.empty() != options.tls_key_path.empty()) {
     return fail(ErrorCode::invalid_argument, "TLS needs a certificate and a key: only {} is set",
                 options.tls_key_path.empty() ? options.tls_certificate_path : options.tls_key_path);
+  }
+  if (!options.client_ca_path.empty() && options.tls_certificate_path.empty()) {
+    return fail(ErrorCode::invalid_argument, "client certificates ({}) need TLS on {}", options.client_ca_path,
+                options.listen_address);
   }
   auto state = std::make_shared<ServerState>(std::move(options), std::move(handler));
   if (!state->options.tls_certificate_path.empty()) state->set_tls_context(TRY(load_tls(state->options)));

@@ -16,6 +16,8 @@ struct ServerOptions {
   bool loopback_only = false;             ///< refuse to bind anything but a loopback address
   std::string tls_certificate_path = {};  ///< both empty: plaintext
   std::string tls_key_path = {};
+  /// PEM file of the authorities whose client certificates are accepted; empty: clients are not asked for one.
+  std::string client_ca_path = {};
   std::size_t max_header_bytes = 16384;
   std::size_t max_body_bytes = std::size_t{1} << 20;
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);
@@ -53,7 +55,8 @@ class Server {
   virtual void drain() = 0;
   /// Connections that are open now; after drain() it falls to 0 as the last answers are written. Thread-safe.
   [[nodiscard]] virtual std::size_t open_connections() const = 0;
-  /// Reads certificate and key again; on failure the old ones stay. Thread-safe.
+  /// Reads certificate, key and client authorities again; on failure the old ones stay. Connections that were opened
+  /// by a client certificate have to be opened again. Thread-safe.
   virtual Result<void> reload_certificate() = 0;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -40,6 +41,16 @@ struct ServerState {
     return refusal_id_prefix + std::to_string(next_refusal.fetch_add(1, std::memory_order_relaxed));
   }
 
+  /// Whether a warning about a peer may be written now: at most one a minute, so that a flood of connections is none of
+  /// log lines.
+  bool may_warn() {
+    auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    auto quiet_until = next_warning.load(std::memory_order_relaxed);
+    if (now < quiet_until) return false;
+    auto next = now + std::chrono::steady_clock::duration(std::chrono::minutes(1)).count();
+    return next_warning.compare_exchange_strong(quiet_until, next, std::memory_order_relaxed);
+  }
+
   const ServerOptions options;
   const Handler handler;
   const ParserLimits parser_limits;
@@ -52,6 +63,7 @@ struct ServerState {
  private:
   const std::string refusal_id_prefix = fmt::format("h-{:08x}-", std::random_device()());
   std::atomic<std::uint64_t> next_refusal = 1;
+  std::atomic<std::chrono::steady_clock::rep> next_warning = 0;
   mutable std::mutex tls_mutex;
   std::shared_ptr<SSL_CTX> tls;  // guarded by tls_mutex
 };

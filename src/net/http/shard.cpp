@@ -39,6 +39,12 @@ void Shard::drain() {
     connection->close_if_idle();
 }
 
+void Shard::close_outdated() {
+  for (const std::shared_ptr<Connection>& connection : std::vector(connections_)) {
+    if (connection->is_outdated()) connection->close_if_idle();
+  }
+}
+
 void Shard::close_all() {
   sweep_timer_.cancel();
   closed_ = true;

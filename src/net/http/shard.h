@@ -33,6 +33,8 @@ class Shard {
   void remove(Connection& connection);
   /// Ends idle connections; the others end with their answer.
   void drain();
+  /// Ends idle connections whose client certificate was verified under settings that no longer hold.
+  void close_outdated();
   /// Ends all connections, now and for good.
   void close_all();
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/file.h"
+#include "net/http/client_certificate.h"
 
 namespace hive::net::http {
 
@@ -143,7 +144,8 @@ std::string take_tls_error() {
   return reason != nullptr ? reason : "unknown reason";
 }
 
-Result<SslContextPointer> make_server_tls_context(const std::string& certificate_path, const std::string& key_path) {
+Result<SslContextPointer> make_server_tls_context(const std::string& certificate_path, const std::string& key_path,
+                                                  const std::string& client_ca_path) {
   ERR_clear_error();
   SslContextPointer context(SSL_CTX_new(TLS_server_method()));
   if (!context) return fail(ErrorCode::internal, "cannot create a TLS context: {}", take_tls_error());
@@ -170,6 +172,7 @@ Result<SslContextPointer> make_server_tls_context(const std::string& certificate
   SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);
   TRY(use_certificate_chain(raw, certificate_path));
   TRY(use_private_key(raw, key_path, certificate_path));
+  if (!client_ca_path.empty()) TRY(ask_for_client_certificate(raw, client_ca_path));
   return context;
 }
 

@@ -20,8 +20,10 @@ using SslContextPointer = std::unique_ptr<SSL_CTX, SslContextDeleter>;
 using SslPointer = std::unique_ptr<SSL, SslDeleter>;
 
 /// A server's TLS settings: TLS 1.2 with forward-secret AEAD suites, and TLS 1.3; no compression, no renegotiation;
-/// ALPN "http/1.1". The key file must belong to its owner alone. Errors name the file.
-Result<SslContextPointer> make_server_tls_context(const std::string& certificate_path, const std::string& key_path);
+/// ALPN "http/1.1". The key file must belong to its owner alone. With `client_ca_path`, clients are asked for a
+/// certificate of its authorities. Errors name the file.
+Result<SslContextPointer> make_server_tls_context(const std::string& certificate_path, const std::string& key_path,
+                                                  const std::string& client_ca_path = "");
 
 /// A new server-side session on the non-blocking socket `fd`, which it does not own. Writes to a closed peer fail
 /// without raising SIGPIPE, which OpenSSL's own socket BIO would.

@@ -9,6 +9,8 @@
 #include <openssl/sslerr.h>
 #include <sys/socket.h>
 
+#include "net/http/client_certificate.h"
+
 namespace hive::net::http {
 
 namespace {
@@ -44,6 +46,18 @@ Transport::Outcome Transport::handshake() {
   if (!ssl_) return {Status::ok, 0};
   ERR_clear_error();
   return tls_outcome(SSL_do_handshake(ssl_.get()));
+}
+
+std::shared_ptr<const ClientCertificate> Transport::client_certificate() const {
+  return ssl_ ? read_client_certificate(ssl_.get()) : nullptr;
+}
+
+std::string Transport::client_certificate_problem() const {
+  return ssl_ ? http::client_certificate_problem(ssl_.get()) : "";
+}
+
+bool Transport::belongs_to(const SSL_CTX* context) const {
+  return ssl_ && SSL_get_SSL_CTX(ssl_.get()) == context;
 }
 
 Transport::Outcome Transport::read_some(std::span<char> buffer) {

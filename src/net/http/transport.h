@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "net/http/message.h"
 #include "net/http/tls_context.h"
 
 namespace hive::net::http {
@@ -32,6 +35,11 @@ class Transport {
   [[nodiscard]] bool met_plain_http() const { return met_plain_http_; }
 
   Outcome handshake();
+  /// After the handshake: what the client has shown and TLS has verified; null if nothing.
+  [[nodiscard]] std::shared_ptr<const ClientCertificate> client_certificate() const;
+  /// After a failed handshake: what was wrong with the client's certificate; empty if that was not the reason.
+  [[nodiscard]] std::string client_certificate_problem() const;
+  [[nodiscard]] bool belongs_to(const SSL_CTX* context) const;
   Outcome read_some(std::span<char> buffer);
   /// With `more_follows` the kernel may wait for the next piece before it sends a packet.
   Outcome write_some(std::string_view data, bool more_follows = false);

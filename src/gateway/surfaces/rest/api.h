@@ -10,6 +10,7 @@
 #include "config/gateway_config.h"
 #include "gateway/audit/log.h"
 #include "gateway/audit/reader.h"
+#include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/authenticator.h"
@@ -27,6 +28,8 @@ struct Dependencies {
   calls::Funnel& funnel;
   const Clock& clock;
   audit::Log* log = nullptr;  ///< null: no audit log
+  /// The calls that wait for other people; null where nothing can be recorded.
+  calls::Approvals* approvals = nullptr;
   /// Reads pages of the audit log; may block, and runs on the blocking pool. Empty: no audit log.
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = {};
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.
