@@ -16,6 +16,11 @@ void EventRecorder::agent_offline(const std::string& agent, const std::string& r
   record("agent_offline", "ssh", agent, {}, reason);
 }
 
+void EventRecorder::agent_contested(const std::string& agent, const std::string& detail) {
+  log::warning("connections of an agent replace each other", {{"agent", agent}, {"detail", detail}});
+  record("agent_contested", "ssh", agent, "contested", detail);
+}
+
 void EventRecorder::tunnel_refused(const std::string& address, const std::string& user, const std::string& reason) {
   if (refusals_.try_acquire("ssh", address)) return;
   record("tunnel_refused", "ssh", check_agent_id(user) ? user : "", "refused",

@@ -22,6 +22,12 @@ class EventRecorder {
   }
   void agent_online(const std::string& agent, const net::ssh::Peer& peer);
   void agent_offline(const std::string& agent, const std::string& reason);
+  /// One id is used from several addresses at once.
+  void agent_contested(const std::string& agent, const std::string& detail);
+  /// An enrolment that the last run of the gateway had begun.
+  void enrolment_completed(const std::string& agent) {
+    record("agent_enrolled", "system", agent, "recovered", "the gateway had ended before the key was in its file");
+  }
   /// A connection that ended before it was a tunnel; at most one entry a source and minute, so that nobody can flood
   /// the log.
   void tunnel_refused(const std::string& address, const std::string& user, const std::string& reason);

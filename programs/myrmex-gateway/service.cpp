@@ -17,7 +17,9 @@
 #include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/authorized_keys_file.h"
+#include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/fleet/session_watch.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
 #include "gateway/store/database.h"
@@ -83,6 +85,8 @@ struct Service::State {
   std::shared_ptr<rest::Api> api;
   net::http::Handler surface;
   net::Runtime runtime;
+  std::shared_ptr<fleet::SessionWatch> session_watch;
+  std::unique_ptr<fleet::Enrolment> enrolment;  // before the database, whose last tasks may be enrolments
   std::unique_ptr<store::Database> database;
   std::shared_ptr<calls::Approvals> approvals;
   std::unique_ptr<net::ssh::Server> ssh_server;
@@ -96,6 +100,7 @@ struct Service::State {
   void make_fleet();
   Result<void> listen();
   Result<void> open_approvals();
+  Result<void> open_enrolment();
   Result<void> listen_ssh();
   Result<void> listen_https();
   Result<void> listen_http();
@@ -145,6 +150,16 @@ Result<void> Service::State::open_approvals() {
   return {};
 }
 
+// What a crash interrupted is completed before anybody can connect.
+Result<void> Service::State::open_enrolment() {
+  enrolment = std::make_unique<fleet::Enrolment>(*database, *authorized_keys, *fleet, clock);
+  std::vector<std::string> completed = TRY_CONTEXT("enrolment", enrolment->recover());
+  for (const std::string& agent : completed)
+    events->enrolment_completed(agent);
+  session_watch = fleet::SessionWatch::create(runtime, *fleet, *authorized_keys);
+  return {};
+}
+
 void Service::State::make_fleet() {
   fleet::Fleet::Options options;
   options.keepalive = config.keepalive;
@@ -155,6 +170,12 @@ void Service::State::make_fleet() {
   };
   fleet_events.offline = [this](const std::string& agent, const std::string& reason) {
     events->agent_offline(agent, reason);
+  };
+  fleet_events.contested = [this](const std::string& agent, const std::string& detail) {
+    events->agent_contested(agent, detail);
+  };
+  fleet_events.admit = [this](const net::ssh::Peer& peer) {
+    return authorized_keys->authorize_session(peer.user, peer.key_fingerprint, peer.address);
   };
   fleet = fleet::Fleet::create(clock, options, std::move(fleet_events));
 }
@@ -217,6 +238,7 @@ net::http::Handler Service::State::handler() {
 Result<void> Service::State::listen() {
   authorized_keys = std::make_unique<fleet::AuthorizedKeysFile>(config.authorized_keys_path, clock);
   TRY_CONTEXT("authorized_keys_path", authorized_keys->check());
+  TRY(open_enrolment());
   TRY(listen_https());
   TRY(listen_http());
   TRY(listen_ssh());
@@ -235,6 +257,8 @@ Result<void> Service::State::listen() {
   }
   dependencies.is_ready = [this] { return ready.load(); };
   dependencies.approvals = approvals.get();
+  dependencies.enrolment = enrolment.get();
+  dependencies.host_key = TRY(crypto::PrivateKey::load(config.host_key_path)).public_key().to_line();
   api = rest::Api::create(std::move(dependencies), std::move(first_settings));
   surface = api->handler();
   return {};
@@ -295,6 +319,7 @@ void Service::stop(std::chrono::milliseconds patience) {
   log::info("stopping", {{"calls_in_flight", state.funnel->in_flight()}});
   state.ready = false;
   state.ssh_server->stop_accepting();
+  state.session_watch->stop();
   if (state.approvals != nullptr) state.approvals->close();
   // What was decided until now becomes a call, or an end, before the funnel is drained.
   state.wait_for_records();

@@ -12,6 +12,7 @@
 #include "gateway/audit/reader.h"
 #include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
+#include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
@@ -30,6 +31,8 @@ struct Dependencies {
   audit::Log* log = nullptr;  ///< null: no audit log
   /// The calls that wait for other people; null where nothing can be recorded.
   calls::Approvals* approvals = nullptr;
+  fleet::Enrolment* enrolment = nullptr;  ///< null: nobody is enrolled
+  std::string host_key = {};              ///< the public key that agents are to trust, as one line
   /// Reads pages of the audit log; may block, and runs on the blocking pool. Empty: no audit log.
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = {};
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.
