@@ -14,6 +14,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   commands   run_command uptime, next to plain fork and exec
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
+  policy     who may do what: decisions a second for growing numbers of tokens and agents
 
   --quick          one short round
   --rounds N       rounds (default 3)
@@ -35,7 +36,7 @@ while [ $# -gt 0 ]; do
       [[ $2 =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "bench: $1 '$2' is not a number from 1 to 999"
       arguments+=("$1" "$2") && shift
       ;;
-    calls | commands | memory | audit) arguments+=("$1") ;;
+    calls | commands | memory | audit | policy) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
   shift

@@ -16,6 +16,7 @@ namespace hive::policy {
 namespace {
 
 constexpr std::size_t max_rate_keys_per_principal = 4096;
+constexpr std::size_t max_rate_key_bytes = 512;
 constexpr std::size_t max_shown_name_bytes = 64;
 
 // A name that the caller sent, in a message to the caller.
@@ -164,13 +165,15 @@ class ConfiguredPolicy final : public Policy {
                              : rules_.of(scope->field + ".tags", reach.tag);
   }
 
-  // An agent id holds no "__", so the key is unambiguous.
+  // An agent id holds no "__", so the key is unambiguous. No agent and tool have names as long as the bound together;
+  // whoever invents such names shares one count among those that begin alike.
   static std::string rate_key(const Question& question) {
     std::string key;
     key.reserve(question.agent.size() + 2 + question.tool.size());
     key += question.agent;
     key += "__";
     key += question.tool;
+    if (key.size() > max_rate_key_bytes) key.resize(max_rate_key_bytes);
     return key;
   }
 

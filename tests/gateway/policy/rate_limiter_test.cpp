@@ -1,5 +1,7 @@
 #include "gateway/policy/rate_limiter.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace hive::policy {
@@ -80,6 +82,35 @@ TEST(RateLimiterTest, AskingAheadCountsNothing) {
   EXPECT_EQ(limiter.would_wait("p", "a"), seconds(40));
   clock.advance(seconds(40));
   EXPECT_FALSE(limiter.would_wait("p", "a").has_value());
+}
+
+TEST(RateLimiterTest, AHighLimitIsHeldExactlyOverManyWindows) {
+  ManualClock clock;
+  RateLimiter limiter(300, 10, clock);
+  // Ten calls a second are twice what is allowed: in every window exactly the limit is accepted.
+  std::vector<bool> accepted;
+  for (int i = 0; i < 3000; ++i) {
+    accepted.push_back(!limiter.try_acquire("p", "a").has_value());
+    clock.advance(std::chrono::milliseconds(100));
+  }
+  for (std::size_t begin = 0; begin + 600 <= accepted.size(); begin += 50)
+    EXPECT_EQ(std::count(accepted.begin() + static_cast<long>(begin), accepted.begin() + static_cast<long>(begin) + 600,
+                         true),
+              300);
+}
+
+TEST(RateLimiterTest, ForgettingIdleKeysForgetsNoCallThatCounts) {
+  ManualClock clock;
+  RateLimiter limiter(1, 1000, clock);
+  EXPECT_FALSE(limiter.try_acquire("p", "early").has_value());
+  clock.advance(seconds(30));
+  for (int i = 0; i < 500; ++i)
+    EXPECT_FALSE(limiter.try_acquire("p", std::to_string(i)).has_value());
+  EXPECT_TRUE(limiter.try_acquire("p", "early").has_value());
+  clock.advance(seconds(30));
+  EXPECT_FALSE(limiter.try_acquire("p", "early").has_value());
+  for (int i = 0; i < 500; ++i)
+    EXPECT_TRUE(limiter.try_acquire("p", std::to_string(i)).has_value());
 }
 
 }  // namespace
