@@ -19,6 +19,7 @@ struct Query {
   std::string action = {};     ///< exact
   std::string tool = {};       ///< exact
   std::string call_id = {};    ///< exact
+  std::string reason = {};     ///< exact
   std::optional<protocol::Outcome> outcome = {};
   std::string since = {};                        ///< RFC 3339 in UTC ("2026-11-30T12:57:23Z", or the beginning of one)
   std::string until = {};                        ///< the same; entries of this very moment are included

@@ -100,6 +100,7 @@ TEST_F(AuditReader, FiltersByEveryField) {
     ASSERT_TRUE(log->append(made));
     made = outcome("2", protocol::Outcome::denied);
     made.principal = "bob \"the\" builder";
+    made.reason = "own_request";
     ASSERT_TRUE(log->append(made));
     ASSERT_TRUE(log->append(record("agent_online", "3")));
   }
@@ -109,6 +110,8 @@ TEST_F(AuditReader, FiltersByEveryField) {
   EXPECT_THAT(call_ids({.action = "agent_online"}), ElementsAre("3"));
   EXPECT_THAT(call_ids({.tool = "run_command"}), ElementsAre("1"));
   EXPECT_THAT(call_ids({.call_id = "2"}), ElementsAre("2"));
+  EXPECT_THAT(call_ids({.reason = "own_request"}), ElementsAre("2"));
+  EXPECT_THAT(call_ids({.reason = "own"}), ElementsAre());
   EXPECT_THAT(call_ids({.outcome = protocol::Outcome::denied}), ElementsAre("2"));
   EXPECT_THAT(call_ids({.agent = "edge-1", .outcome = protocol::Outcome::denied}), ElementsAre());
 }
