@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/strings.h"
+#include "gateway/surfaces/rest/access_refusal.h"
 #include "gateway/surfaces/rest/route.h"
 #include "gateway/surfaces/rest/services.h"
 #include "net/http/connection_limits.h"
@@ -181,7 +182,9 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
       return false;
     }
     context.principal = *std::move(principal);
-    if (route.roles.contains(context.principal.role) || route.role_gate == RoleGate::funnel) return true;
+    if (route.roles.contains(context.principal.role) || route.role_gate == RoleGate::funnel) {
+      return check_reach(context, route);
+    }
     refuse_role(context, route);
     return false;
   }

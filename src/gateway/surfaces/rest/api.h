@@ -16,6 +16,7 @@
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
+#include "gateway/surfaces/rest/configuration_store.h"
 #include "gateway/surfaces/rest/origin.h"
 #include "net/http/message.h"
 #include "net/runtime/runtime.h"
@@ -37,6 +38,8 @@ struct Dependencies {
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = {};
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.
   std::function<bool()> is_ready = {};
+  calls::Approvals* approvals = nullptr;        ///< null: no state, and nobody can be asked
+  ConfigurationStore* configuration = nullptr;  ///< null: the configuration is out of reach
 };
 
 /// What a reload of the configuration changes; immutable.

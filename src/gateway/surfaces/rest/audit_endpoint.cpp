@@ -39,11 +39,19 @@ bool is_time_prefix(std::string_view text) {
 Result<audit::Query> query_of(const net::http::Request& request) {
   auto text = [&](std::string_view name) { return request.query_parameter(name).value_or(""); };
   audit::Query query;
-  query.principal = text("actor");
+  query.principal = text("principal");
+  if (auto actor = request.query_parameter("actor")) {
+    if (!query.principal.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "query parameter actor: it is another name of principal; give one of them");
+    }
+    query.principal = *std::move(actor);
+  }
   query.agent = text("agent");
   query.action = text("action");
   query.tool = text("tool");
   query.call_id = text("call_id");
+  query.reason = text("reason");
   query.since = text("since");
   query.until = text("until");
   for (const auto& [name, value] : {std::pair("since", &query.since), std::pair("until", &query.until)}) {

@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "gateway/surfaces/rest/call_answer.h"
 #include "gateway/surfaces/rest/call_request.h"
+#include "gateway/surfaces/rest/call_response.h"
 #include "gateway/surfaces/rest/endpoints.h"
 
 namespace hive::rest {
@@ -9,31 +10,6 @@ namespace {
 
 constexpr std::chrono::milliseconds stream_start_delay(250);
 constexpr std::chrono::seconds heartbeat_period(15);
-constexpr unsigned drain_spread_seconds = 4;
-
-net::http::Headers outcome_headers(const calls::CallResult& result) {
-  net::http::Headers headers = {{"Myrmex-Outcome", std::string(protocol::to_string(result.outcome))}};
-  if (!result.reason.empty()) headers.emplace_back("Myrmex-Reason", result.reason);
-  return headers;
-}
-
-void refuse_call(const Context& context, const calls::CallResult& result, unsigned status) {
-  net::http::Headers headers = outcome_headers(result);
-  if (status == 429 || result.reason == "draining") {
-    unsigned wait = context.services->retry_after(result.retry_after, status == 429 ? 1 : drain_spread_seconds);
-    headers.emplace_back("Retry-After", std::to_string(wait));
-  }
-  context.refuse({status, result.reason, error_message(result), protocol::to_string(result.outcome)},
-                 std::move(headers));
-}
-
-void answer_call(const Context& context, const calls::CallResult& result) {
-  if (auto status = refusal_status(result)) return refuse_call(context, result, *status);
-  net::http::Response response;
-  response.headers = outcome_headers(result);
-  response.body = json_rpc_response(context.request_id, result);
-  context.respond(std::move(response));
-}
 
 /// A call whose output goes out as server-sent events. Everything happens on the request's worker. The stream begins
 /// with the first output or after a moment, so that a call that is refused at once still gets its HTTP status.
@@ -43,6 +19,8 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
 
   void start(calls::Call call) {
     auto self = shared_from_this();
+    // Where other people are asked, nothing runs that could be silent, and the answer is a status and no stream.
+    bool asks = is_for_approval(call);
     call.on_progress = [weak = weak_from_this()](std::string_view params) {
       if (auto alive = weak.lock()) alive->send(server_sent_event("progress", params));
     };
@@ -51,6 +29,7 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
     context_->responder->on_disconnect([weak = weak_from_this()] {
       if (auto alive = weak.lock()) alive->cancel();
     });
+    if (asks) return;
     timer_ = worker().schedule(stream_start_delay, [weak = weak_from_this()] {
       if (auto alive = weak.lock()) alive->open();
     });
@@ -58,6 +37,16 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
 
  private:
   net::Worker& worker() { return *context_->request->worker; }
+
+  [[nodiscard]] bool is_for_approval(const calls::Call& call) const {
+    const policy::Policy& policy = *context_->settings->policy;
+    policy::Question question{.principal = call.principal,
+                              .agent = call.agent,
+                              .tool = call.tool,
+                              .arguments = call.arguments,
+                              .tier = policy.tier_of(call.tool, call.arguments)};
+    return policy.check_approval(question).verdict == policy::Verdict::ask;
+  }
 
   void open() {
     if (stream_ || finished_) return;
@@ -92,14 +81,17 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
   void finish(const calls::CallResult& result) {
     finished_ = true;
     timer_.cancel();
-    if (!stream_ && refusal_status(result)) return answer_call(*context_, result);
+    bool waits = !result.approval_id.empty();
+    if (!stream_ && (waits || refusal_status(result))) return answer_call(*context_, result);
     if (!stream_) {
       finished_ = false;
       open();
       finished_ = true;
       timer_.cancel();
     }
-    if (!stream_->send(server_sent_event("result", json_rpc_response(context_->request_id, result)))) {
+    std::string event = waits ? server_sent_event("pending_approval", pending_json(*context_, result))
+                              : server_sent_event("result", json_rpc_response(context_->request_id, result));
+    if (!stream_->send(event)) {
       // The stream is cut and not ended, so the client knows that it has no result; the audit log has the outcome.
       log::warning("a streamed call's result did not reach its client, which has gone or reads too slowly",
                    {{"request", context_->request_id}});

@@ -15,5 +15,12 @@ void get_tools(const ContextPointer& context);
 void get_audit(const ContextPointer& context);
 void get_openapi(const ContextPointer& context);
 void post_call(const ContextPointer& context);
+void get_approvals(const ContextPointer& context);
+void get_approval(const ContextPointer& context);
+void get_approval_result(const ContextPointer& context);
+void post_approval(const ContextPointer& context);
+void post_explain(const ContextPointer& context);
+void get_configuration(const ContextPointer& context);
+void post_configuration(const ContextPointer& context);
 
 }  // namespace hive::rest

@@ -20,6 +20,26 @@ std::string roles_text(const Route& route) {
   return text.empty() ? "[]" : text + "]";
 }
 
+void append_parameters(std::string& out, const Route& route) {
+  std::string_view in_path = path_parameter_name(route);
+  if (in_path.empty() && route.parameters.empty()) return;
+  out += R"(,"parameters":[)";
+  if (!in_path.empty()) {
+    out += R"({"in":"path","required":true,"schema":{"type":"string"},"name":)";
+    json::append_string(out, in_path);
+    out += '}';
+  }
+  for (const QueryParameter& parameter : route.parameters) {
+    if (!out.ends_with('[')) out += ',';
+    out += R"({"in":"query","schema":{"type":"string"},"name":)";
+    json::append_string(out, parameter.name);
+    out += R"(,"description":)";
+    json::append_string(out, parameter.description);
+    out += '}';
+  }
+  out += ']';
+}
+
 void append_operation(std::string& out, const Route& route) {
   json::append_string(out, net::http::to_lower(route.method));
   out += R"(:{"summary":)";
@@ -27,18 +47,8 @@ void append_operation(std::string& out, const Route& route) {
   out += R"(,"security":)";
   out += route.is_public ? "[]" : R"([{"bearer":[]}])";
   out += R"(,"x-myrmex-roles":)" + roles_text(route);
-  if (!route.parameters.empty()) {
-    out += R"(,"parameters":[)";
-    for (const QueryParameter& parameter : route.parameters) {
-      if (!out.ends_with('[')) out += ',';
-      out += R"({"in":"query","schema":{"type":"string"},"name":)";
-      json::append_string(out, parameter.name);
-      out += R"(,"description":)";
-      json::append_string(out, parameter.description);
-      out += '}';
-    }
-    out += ']';
-  }
+  if (route.whole_fleet) out += R"(,"x-myrmex-whole-fleet":true)";
+  append_parameters(out, route);
   if (!route.request_schema.empty()) {
     out += R"(,"requestBody":{"required":true,"content":{"application/json":{"schema":)";
     out += route.request_schema;

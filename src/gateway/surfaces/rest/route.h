@@ -40,7 +40,7 @@ enum class RoleGate {
 /// One row of the table that drives the server, the permission check, OPTIONS and the OpenAPI page.
 struct Route {
   std::string_view method;
-  std::string_view path;
+  std::string_view path;  ///< a segment "{NAME}" stands for any one that is not empty
   bool is_public = false;
   RoleSet roles = {};
   void (*handler)(const ContextPointer& context) = nullptr;
@@ -48,6 +48,7 @@ struct Route {
   std::span<const QueryParameter> parameters = {};  ///< others are refused
   std::string_view request_schema = {};             ///< JSON Schema of the body; empty: no body
   RoleGate role_gate = RoleGate::surface;
+  bool whole_fleet = false;  ///< concerns the gateway itself: closed to credentials that reach a part of the fleet
 };
 
 /// All routes, those of one path together.
@@ -55,6 +56,12 @@ std::span<const Route> routes();
 
 /// The row for a request; HEAD is served as GET. nullptr if there is none.
 const Route* find_route(std::string_view method, std::string_view path);
+
+/// What stands in `path` where the path of its route has its "{NAME}"; empty if it has none.
+std::string_view path_parameter(std::string_view path);
+
+/// The NAME of a route's "{NAME}"; empty if it has none.
+std::string_view path_parameter_name(const Route& route);
 
 /// "GET, HEAD, OPTIONS" for the Allow header; empty if the path does not exist.
 std::string allowed_methods(std::string_view path);

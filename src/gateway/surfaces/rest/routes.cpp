@@ -21,18 +21,51 @@ constexpr std::array<QueryParameter, 4> fleet_parameters = {{
     {"agent", "the agent whose history is wanted; does not filter"},
 }};
 
-constexpr std::array<QueryParameter, 10> audit_parameters = {{
-    {"actor", "the principal, exactly"},
+constexpr std::array<QueryParameter, 12> audit_parameters = {{
+    {"principal", "the principal, exactly"},
+    {"actor", "the same, as the reference calls it"},
     {"agent", "the agent, exactly"},
     {"action", "the action, exactly"},
     {"tool", "the tool without the agent's prefix, exactly"},
     {"call_id", "the intent and the outcome of one call"},
     {"outcome", "success, denied, failure, cancelled, expired or unknown"},
+    {"reason", "the reason code, exactly"},
     {"since", "RFC 3339 in UTC, or the beginning of one"},
     {"until", "RFC 3339 in UTC, or the beginning of one; this moment included"},
     {"limit", "entries to return: 1 to 1000, 200 unless given"},
     {"before", "entries older than this sequence number: next_before of the previous page"},
 }};
+
+constexpr std::array<QueryParameter, 1> approvals_parameters = {{
+    {"status", "pending: those that wait, which is also what is meant without it; all: those that have ended as well"},
+}};
+
+constexpr std::array<QueryParameter, 1> result_parameters = {{
+    {"wait_ms", "how long to wait for the call's end: 0 to 30000, 0 unless given"},
+}};
+
+constexpr std::string_view decision_schema =
+    R"({"type":"object","required":["id","decision"],"additionalProperties":false,"properties":{)"
+    R"("id":{"type":"string","pattern":"^[0-9a-f]{32}$"},)"
+    R"("decision":{"enum":["approve","reject","withdraw"]},)"
+    R"("digest":{"type":"string","pattern":"^[0-9a-f]{64}$","description":"of the request as it was shown; required to approve one whose arguments the list does not show to the end"},)"
+    R"("comment":{"type":"string","maxLength":1024}}})";
+
+constexpr std::string_view explain_schema =
+    R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
+    R"("name":{"type":"string","description":"AGENT__TOOL"},)"
+    R"("arguments":{"type":["object","null"],"description":"the arguments of the tool"},)"
+    R"("as":{"type":["object","null"],"description":"whose call it would be; for admins","required":["role"],)"
+    R"("additionalProperties":false,"properties":{)"
+    R"("role":{"enum":["admin","operator","read-only"]},)"
+    R"("identity":{"type":"string"},)"
+    R"("groups":{"type":"array","items":{"type":"string"}},)"
+    R"("agents":{"type":"array","items":{"type":"string"}},)"
+    R"("tags":{"type":"array","items":{"type":"string"}},)"
+    R"("tools":{"type":"array","items":{"type":"string"}}}}}})";
+
+constexpr std::string_view configuration_schema =
+    R"({"type":"object","description":"the whole configuration, as GET shows it; placeholders keep the secrets that they stand for"})";
 
 constexpr std::string_view call_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
@@ -84,18 +117,83 @@ constexpr std::array table = {
           .summary = "Calls a tool; with Accept: text/event-stream its output arrives while it runs",
           .request_schema = call_schema,
           .role_gate = RoleGate::funnel},
+    Route{.method = "POST",
+          .path = "/api/explain",
+          .roles = everyone,
+          .handler = post_explain,
+          .summary = "What each gate would say to a call, which is not run",
+          .request_schema = explain_schema},
+    Route{.method = "GET",
+          .path = "/api/approvals",
+          .roles = operators,
+          .handler = get_approvals,
+          .summary = "The calls that wait for other people, newest first",
+          .parameters = approvals_parameters},
+    Route{.method = "POST",
+          .path = "/api/approvals",
+          .roles = operators,
+          .handler = post_approval,
+          .summary = "Approves, rejects or withdraws a call that waits",
+          .request_schema = decision_schema},
+    Route{.method = "GET",
+          .path = "/api/approvals/{id}",
+          .roles = operators,
+          .handler = get_approval,
+          .summary = "One request for approval with all its arguments"},
+    Route{.method = "GET",
+          .path = "/api/approvals/{id}/result",
+          .roles = operators,
+          .handler = get_approval_result,
+          .summary = "The answer of an approved call as POST /api/call gives it; 202 while it has not ended",
+          .parameters = result_parameters},
+    Route{.method = "GET",
+          .path = "/api/config",
+          .roles = admins,
+          .handler = get_configuration,
+          .summary = "The configuration without its secrets",
+          .whole_fleet = true},
+    Route{.method = "POST",
+          .path = "/api/config",
+          .roles = admins,
+          .handler = post_configuration,
+          .summary = "Replaces the configuration, all or nothing",
+          .request_schema = configuration_schema,
+          .whole_fleet = true},
     Route{.method = "GET",
           .path = "/api/audit",
           .roles = admins,
           .handler = get_audit,
           .summary = "The audit log, newest entries first",
-          .parameters = audit_parameters},
+          .parameters = audit_parameters,
+          .whole_fleet = true},
     Route{.method = "GET",
           .path = "/api/openapi.json",
           .roles = everyone,
           .handler = get_openapi,
           .summary = "This description"},
 };
+
+/// Whether `path` is the pattern's; `parameter` is then what stands for its "{NAME}". Two segments are compared at a
+/// time, and none of the patterns is longer than a handful.
+bool matches(std::string_view pattern, std::string_view path, std::string_view* parameter = nullptr) {
+  for (;;) {
+    std::size_t pattern_end = std::min(pattern.find('/'), pattern.size());
+    std::size_t path_end = std::min(path.find('/'), path.size());
+    std::string_view expected = pattern.substr(0, pattern_end);
+    std::string_view segment = path.substr(0, path_end);
+    if (expected.starts_with('{')) {
+      if (segment.empty()) return false;
+      if (parameter != nullptr) *parameter = segment;
+    } else if (segment != expected) {
+      return false;
+    }
+    bool pattern_ends = pattern_end == pattern.size();
+    if (pattern_ends != (path_end == path.size())) return false;
+    if (pattern_ends) return true;
+    pattern.remove_prefix(pattern_end + 1);
+    path.remove_prefix(path_end + 1);
+  }
+}
 
 }  // namespace
 
@@ -105,15 +203,29 @@ std::span<const Route> routes() {
 
 const Route* find_route(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";
-  const auto* found =
-      std::ranges::find_if(table, [&](const Route& route) { return route.path == path && route.method == method; });
+  const auto* found = std::ranges::find_if(
+      table, [&](const Route& route) { return route.method == method && matches(route.path, path); });
   return found == table.end() ? nullptr : found;
+}
+
+std::string_view path_parameter(std::string_view path) {
+  for (const Route& route : table) {
+    std::string_view parameter;
+    if (matches(route.path, path, &parameter)) return parameter;
+  }
+  return {};
+}
+
+std::string_view path_parameter_name(const Route& route) {
+  std::size_t open = route.path.find('{');
+  if (open == std::string_view::npos) return {};
+  return route.path.substr(open + 1, route.path.find('}', open) - open - 1);
 }
 
 std::string allowed_methods(std::string_view path) {
   std::string allowed;
   for (const Route& route : table) {
-    if (route.path != path) continue;
+    if (!matches(route.path, path)) continue;
     if (!allowed.empty()) allowed += ", ";
     allowed += route.method;
     if (route.method == "GET") allowed += ", HEAD";

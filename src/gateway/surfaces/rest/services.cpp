@@ -62,8 +62,9 @@ void Context::complete(net::http::Response& response) const {
   response.headers.emplace_back("Myrmex-Request-Id", request_id);
   if (std::string_view origin = settings->origins.shared_origin(*request); !origin.empty()) {
     response.headers.emplace_back("Access-Control-Allow-Origin", origin);
-    response.headers.emplace_back("Access-Control-Expose-Headers",
-                                  "Myrmex-Request-Id, Myrmex-Outcome, Myrmex-Reason, Retry-After");
+    response.headers.emplace_back(
+        "Access-Control-Expose-Headers",
+        "Myrmex-Request-Id, Myrmex-Outcome, Myrmex-Reason, Myrmex-Approval, Location, Retry-After");
     response.headers.emplace_back("Vary", "Origin");
   }
 }
@@ -82,6 +83,9 @@ void Context::respond_json(std::string body) const {
 void Context::refuse(const Problem& problem, net::http::Headers headers) const {
   net::http::Response response = problem_response(problem, request_id);
   response.headers = std::move(headers);
+  bool has_reason =
+      std::ranges::any_of(response.headers, [](const auto& header) { return header.first == "Myrmex-Reason"; });
+  if (!has_reason) response.headers.emplace_back("Myrmex-Reason", problem.code);
   respond(std::move(response));
 }
 

@@ -1,41 +1,15 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "gateway/surfaces/rest/access_refusal.h"
 #include "gateway/surfaces/rest/endpoints.h"
+#include "gateway/surfaces/rest/object_writer.h"
 #include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::rest {
 
 namespace {
-
-/// Appends members to an object that is open; the caller writes the braces.
-class ObjectWriter {
- public:
-  explicit ObjectWriter(std::string& out) : out_(out) {}
-
-  ObjectWriter& raw(std::string_view key, std::string_view value) {
-    if (!out_.ends_with('{')) out_ += ',';
-    json::append_string(out_, key);
-    out_ += ':';
-    out_ += value;
-    return *this;
-  }
-  ObjectWriter& text(std::string_view key, std::string_view value) { return raw(key, json::encode_string(value)); }
-  ObjectWriter& boolean(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
-  ObjectWriter& number(std::string_view key, std::uint64_t value) { return raw(key, std::to_string(value)); }
-  ObjectWriter& texts(std::string_view key, const std::vector<std::string>& values) {
-    std::string array = "[";
-    for (const std::string& value : values) {
-      if (array.size() > 1) array += ',';
-      json::append_string(array, value);
-    }
-    return raw(key, array + "]");
-  }
-
- private:
-  std::string& out_;
-};
 
 std::string os_text(const fleet::AgentStatus& agent) {
   return agent.os_version.empty() ? "Loading..." : agent.os_version;
@@ -83,6 +57,21 @@ void append_gateway(ObjectWriter& object, const Context& context) {
     if (!health) details.text("reason", health.error().message);
   }
   object.raw("audit", audit + "}");
+}
+
+/// The part of the fleet that a credential reaches; null: all of it.
+std::string scope_json(const policy::Scope* scope) {
+  if (scope == nullptr) return "null";
+  std::string out = "{";
+  ObjectWriter(out).texts("agents", scope->agents).texts("tags", scope->tags).texts("tools", scope->tools);
+  return out + "}";
+}
+
+/// How many requests wait that the caller may see.
+std::size_t pending_approvals(const Context& context) {
+  const calls::Approvals* approvals = context.services->dependencies.approvals;
+  if (approvals == nullptr) return 0;
+  return approvals->list(context.principal, true).size();
 }
 
 using net::http::to_lower;
@@ -170,10 +159,17 @@ void get_version(const ContextPointer& context) {
 }
 
 void get_whoami(const ContextPointer& context) {
+  const policy::Principal& principal = context->principal;
   std::string body = "{";
-  ObjectWriter(body)
-      .text("principal", context->principal.name)
-      .text("role", policy::to_string(context->principal.role))
+  ObjectWriter object(body);
+  object.text("principal", principal.name)
+      .text("identity", principal.identity())
+      .text("role", policy::to_string(principal.role));
+  if (principal.grant != nullptr) {
+    object.text("credential", policy::to_string(principal.grant->kind));
+    if (principal.grant->expires_at) object.text("expires_at", format_rfc3339(*principal.grant->expires_at));
+  }
+  object.raw("scope", scope_json(principal.scope()))
       .text("time", format_rfc3339(context->services->dependencies.clock.wall_now()))
       .text("gateway", context->settings->config->gateway_id)
       .text("version", HIVE_VERSION);
@@ -183,11 +179,13 @@ void get_whoami(const ContextPointer& context) {
 void get_status(const ContextPointer& context) {
   std::string body = R"({"agents":[)";
   for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
+    if (!context->settings->policy->reaches(context->principal, agent.id)) continue;
     if (!body.ends_with('[')) body += ',';
     append_status(body, agent);
   }
-  body += R"(],"upstreams":[],"pending_approvals":0)";
+  body += R"(],"upstreams":[])";
   ObjectWriter object(body);
+  object.number("pending_approvals", pending_approvals(*context));
   append_gateway(object, *context);
   context->respond_json(body + "}\n");
 }
@@ -196,12 +194,17 @@ void get_fleet(const ContextPointer& context) {
   const config::GatewayConfig& config = *context->settings->config;
   static const std::vector<std::string> no_tags;
   FleetQuery query(*context->request);
+  const policy::Policy& policy = *context->settings->policy;
   std::string history_of = context->request->query_parameter("agent").value_or("");
+  if (!history_of.empty() && !policy.reaches(context->principal, history_of)) {
+    return refuse_access(*context, "scope", "GET /api/fleet of agent " + quote(history_of),
+                         fmt::format("this credential does not reach the agent {}", quote(history_of)));
+  }
   std::string body = "[";
   for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
     auto tags = config.agent_tags.find(agent.id);
     const std::vector<std::string>& agent_tags = tags == config.agent_tags.end() ? no_tags : tags->second;
-    if (!query.admits(agent, agent_tags)) continue;
+    if (!query.admits(agent, agent_tags) || !policy.reaches(context->principal, agent.id)) continue;
     if (body.size() > 1) body += ',';
     append_fleet_entry(body, agent, agent_tags, config.gateway_id, agent.id == history_of);
   }
@@ -209,11 +212,13 @@ void get_fleet(const ContextPointer& context) {
 }
 
 void get_tools(const ContextPointer& context) {
+  const policy::Policy& policy = *context->settings->policy;
   std::string body = R"({"tools":[)";
   for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
+    if (!policy.reaches(context->principal, tool.agent, tool.name)) continue;
     std::size_t before = body.size();
     if (!body.ends_with('[')) body += ',';
-    if (!append_tool(body, tool, context->settings->policy->tier_of(tool.name, {}))) body.resize(before);
+    if (!append_tool(body, tool, policy.tier_of(tool.name, {}))) body.resize(before);
   }
   context->respond_json(body + "]}\n");
 }

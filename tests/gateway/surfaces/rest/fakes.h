@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "gateway/audit/log.h"
+#include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/surfaces/rest/configuration_store.h"
 
 namespace hive::rest::test {
 
@@ -16,6 +18,8 @@ class FakeFleet final : public fleet::Fleet {
  public:
   std::vector<fleet::AgentStatus> agents;
   std::vector<fleet::AgentTool> all_tools;
+  /// What an agent says at once to what is sent to it; nothing, when not set.
+  std::function<fleet::AgentReply(std::string_view agent, const fleet::AgentRequest&)> reply;
 
   void add(std::shared_ptr<net::ssh::LineChannel>) override {}
   std::vector<fleet::AgentStatus> snapshot() const override { return agents; }
@@ -39,7 +43,10 @@ class FakeFleet final : public fleet::Fleet {
   void close(std::string_view) override {}
 
  private:
-  std::uint64_t send(std::string_view, fleet::AgentRequest) override { return 0; }
+  std::uint64_t send(std::string_view agent, fleet::AgentRequest request) override {
+    if (reply) request.done(reply(agent, request));
+    return 0;
+  }
   void cancel(std::string_view, std::uint64_t, std::string) override {}
 };
 
@@ -74,6 +81,8 @@ class FakeFunnel final : public calls::Funnel {
 
   /// Ends every call at once, when set.
   std::function<calls::CallResult(const calls::Call&)> answer;
+  /// What explain() says.
+  calls::Explanation explanation;
 
   std::shared_ptr<calls::RunningCall> run(net::Worker& worker, calls::Call call,
                                           std::move_only_function<void(calls::CallResult)> done) override {
@@ -88,15 +97,16 @@ class FakeFunnel final : public calls::Funnel {
     if (answer) running->end(answer(running->call));
     return running;
   }
-  /// What explain() answers.
-  calls::Explanation explanation;
-
-  void explain(net::Worker& worker, calls::Call, std::move_only_function<void(calls::Explanation)> done) override {
+  void explain(net::Worker& worker, calls::Call call, std::move_only_function<void(calls::Explanation)> done) override {
+    {
+      std::lock_guard lock(mutex_);
+      explained_.push_back(std::move(call));
+    }
     worker.post([this, done = std::move(done)]() mutable { done(explanation); });
   }
   void set_approvals(calls::Approvals*) override {}
-  std::shared_ptr<const policy::Policy> policy() const override { return nullptr; }
   void set_policy(std::shared_ptr<const policy::Policy>) override {}
+  std::shared_ptr<const policy::Policy> policy() const override { return nullptr; }
   void drain(net::Task drained) override { drained(); }
   void cancel_all(std::string_view) override {}
   std::size_t in_flight() const override { return 0; }
@@ -104,6 +114,10 @@ class FakeFunnel final : public calls::Funnel {
   std::size_t count() {
     std::lock_guard lock(mutex_);
     return running_.size();
+  }
+  std::vector<calls::Call> explained() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(explained_, {});
   }
   std::shared_ptr<Running> at(std::size_t index) {
     std::lock_guard lock(mutex_);
@@ -113,6 +127,79 @@ class FakeFunnel final : public calls::Funnel {
  private:
   std::mutex mutex_;
   std::vector<std::shared_ptr<Running>> running_;  // guarded by mutex_
+  std::vector<calls::Call> explained_;             // guarded by mutex_
+};
+
+/// A desk with the requests that a test puts on it. Shows each viewer those that `visible` admits.
+class FakeApprovals final : public calls::Approvals {
+ public:
+  std::vector<calls::Approval> kept;
+  std::function<bool(const policy::Principal& viewer, const calls::Approval& approval)> visible =
+      [](const policy::Principal&, const calls::Approval&) { return true; };
+  std::function<Result<calls::Approval>(const Word& word)> verdict = [](const Word&) -> Result<calls::Approval> {
+    return fail(ErrorCode::not_found, "no such request");
+  };
+  std::function<Result<std::optional<calls::CallResult>>()> ending = []() -> Result<std::optional<calls::CallResult>> {
+    return std::nullopt;
+  };
+  std::vector<Word> words;
+  std::chrono::milliseconds waited{0};
+
+  std::vector<Snapshot> list(const policy::Principal& viewer, bool only_pending) const override {
+    std::vector<Snapshot> shown;
+    for (const calls::Approval& each : kept) {
+      if (only_pending && each.status != calls::ApprovalStatus::pending) continue;
+      if (visible(viewer, each)) shown.push_back(std::make_shared<const calls::Approval>(each));
+    }
+    return shown;
+  }
+  Snapshot find(const policy::Principal& viewer, std::string_view id) const override {
+    for (const calls::Approval& each : kept) {
+      if (each.id == id && visible(viewer, each)) return std::make_shared<const calls::Approval>(each);
+    }
+    return nullptr;
+  }
+  void decide(Word word, std::move_only_function<void(Result<Snapshot>)> done) override {
+    words.push_back(word);
+    Result<calls::Approval> said = verdict(word);
+    if (!said) return done(std::unexpected(said.error()));
+    done(std::make_shared<const calls::Approval>(*said));
+  }
+  void result(net::Worker& worker, const policy::Principal&, std::string, std::chrono::milliseconds patience,
+              std::move_only_function<void(Result<std::optional<calls::CallResult>>)> done) override {
+    waited = patience;
+    worker.post([this, done = std::move(done)]() mutable { done(ending()); });
+  }
+  void sweep() override {}
+  void close() override {}
+
+ private:
+  void ask(calls::Approval request, std::move_only_function<void(Result<Snapshot>)> done) override {
+    request.id = std::string(32, 'a');
+    kept.push_back(request);
+    done(std::make_shared<const calls::Approval>(std::move(request)));
+  }
+  std::expected<std::string, std::string> redeem(std::string_view, const policy::ApprovalSubject&) override {
+    return std::unexpected("approval_unknown");
+  }
+};
+
+/// A configuration file in memory.
+class FakeConfigurationStore final : public ConfigurationStore {
+ public:
+  std::string text = "{\n  \"listen_addr\": \":2222\"\n}\n";
+  std::function<Result<Change>(const std::string& text)> change = [](const std::string& given) -> Result<Change> {
+    return Change{{"rate_limit_per_minute"}, {}, given};
+  };
+  std::string replaced;
+  std::string replaced_by;
+
+  Result<std::string> redacted() override { return text; }
+  Result<Change> replace(std::string given, const policy::Principal& by, const std::string&) override {
+    replaced = given;
+    replaced_by = by.name;
+    return change(given);
+  }
 };
 
 /// Keeps records in memory.

@@ -23,19 +23,33 @@ inline const std::string admin_token = "admin-token-0123456789abcdef";
 inline const std::string operator_token = "operator-token-0123456789abcdef";
 inline const std::string reader_token = "reader-token-0123456789abcdef";
 inline const std::string short_token = "tiny";
+inline const std::string scoped_operator_token = "scoped-operator-token-0123456789";
+inline const std::string scoped_admin_token = "scoped-admin-token-0123456789abc";
 
 /// The REST surface behind the real HTTP server, above a fleet, a funnel and a log that the test controls.
 class RestTest : public testing::Test {
  protected:
   RestTest() {
     config.auth_token = config::Secret(admin_token);
-    config.tokens = {{config::Secret(operator_token), "operator"},
-                     {config::Secret(reader_token), "read-only"},
-                     {config::Secret(short_token), "read-only"}};
+    config.tokens = {{config::Secret(operator_token), "operator", "", "tokens[0]"},
+                     {config::Secret(reader_token), "read-only", "", "tokens[1]"},
+                     {config::Secret(short_token), "read-only", "", "tokens[2]"}};
+    config.scoped_tokens = {scoped("scoped_tokens[0]", scoped_operator_token, "operator"),
+                            scoped("scoped_tokens[1]", scoped_admin_token, "admin")};
     config.http_addr = "gateway.example:8443";
     config.allowed_origins = {"https://console.example:8443"};
     config.agent_tags = {{"edge-1", {"lab", "eu"}}};
     config.gateway_id = "gw-1";
+  }
+
+  /// A credential that reaches one tool of edge-1 and of what is tagged "eu".
+  static config::ScopedToken scoped(std::string field, const std::string& token, std::string role) {
+    config::ScopedToken made;
+    made.credential = {config::Secret(token), std::move(role), "alice", std::move(field)};
+    made.agents = {"edge-1"};
+    made.tags = {"eu"};
+    made.tools = {"get_*"};
+    return made;
   }
 
   ~RestTest() override {
@@ -50,14 +64,19 @@ class RestTest : public testing::Test {
     return *made;
   }
 
+  /// What calls go through; tests of the whole way put the real one here.
+  virtual calls::Funnel& used_funnel() { return funnel; }
+
   void start() {
     Dependencies dependencies{.runtime = runtime,
                               .fleet = fleet,
-                              .funnel = funnel,
+                              .funnel = used_funnel(),
                               .clock = clock,
                               .log = &log,
                               .read_audit = [this](const audit::Query& query) { return read_audit(query); },
-                              .is_ready = [this] { return ready.load(); }};
+                              .is_ready = [this] { return ready.load(); },
+                              .approvals = with_state ? &approvals : nullptr,
+                              .configuration = with_state ? &configuration : nullptr};
     api = Api::create(std::move(dependencies), settings());
     auto made = net::http::Server::listen(runtime, {.listen_address = "127.0.0.1:0"}, api->handler());
     ASSERT_TRUE(made) << made.error().message;
@@ -142,6 +161,9 @@ class RestTest : public testing::Test {
   FakeFleet fleet;
   FakeFunnel funnel;
   FakeLog log;
+  FakeApprovals approvals;
+  FakeConfigurationStore configuration;
+  bool with_state = true;
   std::atomic<bool> ready = true;
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = [](const audit::Query&) {
     return Result<audit::Page>(audit::Page());

@@ -105,8 +105,8 @@ TEST_F(RestTest, TheAuditPageHasTheRawEntriesAndTheWayToTheNext) {
     return audit::Page{{R"({"seq":9})", R"({"seq":8})"}, 8};
   };
   std::string response =
-      get("/api/audit?actor=token:1&agent=edge-1&action=tool_call&tool=t&call_id=c&outcome=denied&since=2026-11-30&"
-          "until=2026-11-30T12:00:00Z&limit=2&before=10");
+      get("/api/audit?actor=token:1&agent=edge-1&action=tool_call&tool=t&call_id=c&outcome=denied&reason=role&"
+          "since=2026-11-30&until=2026-11-30T12:00:00Z&limit=2&before=10");
   ASSERT_EQ(status_of(response), 200u) << response;
   EXPECT_EQ(body_of(response), "{\"entries\":[{\"seq\":9},{\"seq\":8}],\"next_before\":8}\n");
   EXPECT_EQ(seen.principal, "token:1");
@@ -115,10 +115,22 @@ TEST_F(RestTest, TheAuditPageHasTheRawEntriesAndTheWayToTheNext) {
   EXPECT_EQ(seen.tool, "t");
   EXPECT_EQ(seen.call_id, "c");
   EXPECT_EQ(seen.outcome, protocol::Outcome::denied);
+  EXPECT_EQ(seen.reason, "role");
   EXPECT_EQ(seen.since, "2026-11-30");
   EXPECT_EQ(seen.until, "2026-11-30T12:00:00Z");
   EXPECT_EQ(seen.limit, 2u);
   EXPECT_EQ(seen.before_seq, 10u);
+}
+
+TEST_F(RestTest, ThePrincipalOfAnAuditQueryHasTwoNames) {
+  std::string seen;
+  read_audit = [&](const audit::Query& query) -> Result<audit::Page> {
+    seen = query.principal;
+    return audit::Page();
+  };
+  get("/api/audit?principal=bob");
+  EXPECT_EQ(seen, "bob");
+  EXPECT_EQ(problem_code(get("/api/audit?principal=bob&actor=bob"), 400), "invalid_query");
 }
 
 TEST_F(RestTest, TheLastAuditPageSaysThatThereIsNoMore) {

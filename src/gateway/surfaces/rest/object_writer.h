@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/json.h"
+
+namespace hive::rest {
+
+/// Appends members to an object that is open; the caller writes the braces.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) {}
+
+  ObjectWriter& raw(std::string_view key, std::string_view value) {
+    if (!out_.ends_with('{')) out_ += ',';
+    json::append_string(out_, key);
+    out_ += ':';
+    out_ += value;
+    return *this;
+  }
+  ObjectWriter& text(std::string_view key, std::string_view value) { return raw(key, json::encode_string(value)); }
+  ObjectWriter& boolean(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
+  ObjectWriter& number(std::string_view key, std::uint64_t value) { return raw(key, std::to_string(value)); }
+  ObjectWriter& texts(std::string_view key, const std::vector<std::string>& values) {
+    std::string array = "[";
+    for (const std::string& value : values) {
+      if (array.size() > 1) array += ',';
+      json::append_string(array, value);
+    }
+    return raw(key, array + "]");
+  }
+
+ private:
+  std::string& out_;
+};
+
+}  // namespace hive::rest
