@@ -48,12 +48,13 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
     return policy.check_approval(question).verdict == policy::Verdict::ask;
   }
 
-  void open() {
+  void open(net::http::Headers headers = {}) {
     if (stream_ || finished_) return;
     net::http::Response head;
     head.content_type = "text/event-stream";
+    head.headers = std::move(headers);
     // Proxies that collect an answer before they pass it on would defeat the purpose.
-    head.headers = {{"X-Accel-Buffering", "no"}};
+    head.headers.emplace_back("X-Accel-Buffering", "no");
     context_->complete(head);
     stream_ = context_->responder->respond_stream(std::move(head));
     schedule_heartbeat();
@@ -85,7 +86,7 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
     if (!stream_ && (waits || refusal_status(result))) return answer_call(*context_, result);
     if (!stream_) {
       finished_ = false;
-      open();
+      open(outcome_headers(result));
       finished_ = true;
       timer_.cancel();
     }

@@ -10,12 +10,6 @@ namespace {
 
 constexpr unsigned drain_spread_seconds = 4;
 
-net::http::Headers outcome_headers(const calls::CallResult& result) {
-  net::http::Headers headers = {{"Myrmex-Outcome", std::string(protocol::to_string(result.outcome))}};
-  if (!result.reason.empty()) headers.emplace_back("Myrmex-Reason", result.reason);
-  return headers;
-}
-
 void refuse_call(const Context& context, const calls::CallResult& result, unsigned status) {
   net::http::Headers headers = outcome_headers(result);
   if (status == 429 || result.reason == "draining") {
@@ -27,6 +21,12 @@ void refuse_call(const Context& context, const calls::CallResult& result, unsign
 }
 
 }  // namespace
+
+net::http::Headers outcome_headers(const calls::CallResult& result) {
+  net::http::Headers headers = {{"Myrmex-Outcome", std::string(protocol::to_string(result.outcome))}};
+  if (!result.reason.empty()) headers.emplace_back("Myrmex-Reason", result.reason);
+  return headers;
+}
 
 std::string pending_json(const Context& context, const calls::CallResult& result) {
   std::string body = "{";

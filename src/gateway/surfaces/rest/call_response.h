@@ -5,6 +5,9 @@
 
 namespace hive::rest {
 
+/// Myrmex-Outcome, and Myrmex-Reason where there is one.
+net::http::Headers outcome_headers(const calls::CallResult& result);
+
 /// Answers a request with how a call ended, or with 202 where it waits for other people.
 void answer_call(const Context& context, const calls::CallResult& result);
 

@@ -8,7 +8,6 @@ namespace hive::rest {
 
 namespace {
 
-constexpr std::size_t max_configuration_bytes = std::size_t{1} << 20;
 /// The number of tokens, as the reference shows it beside the configuration. It is no setting.
 constexpr std::string_view count_member = "tokens_count";
 
@@ -30,7 +29,7 @@ std::string with_count(std::string text, std::size_t count) {
 
 /// What GET showed can be sent back: the count is taken out again, and every other byte stays.
 Result<std::string> without_count(const std::string& text) {
-  std::vector<json::Member> members = TRY(json::parse_object(text, {.max_bytes = max_configuration_bytes}));
+  std::vector<json::Member> members = TRY(json::parse_object(text, {.max_bytes = text.size()}));
   auto found = std::ranges::find(members, count_member, &json::Member::key);
   if (found == members.end()) return text;
   auto offset = [&](std::string_view part) { return static_cast<std::size_t>(part.data() - text.data()); };
@@ -90,10 +89,6 @@ void get_configuration(const ContextPointer& context) {
 void post_configuration(const ContextPointer& context) {
   ConfigurationStore* store = store_of(*context);
   if (store == nullptr) return;
-  if (context->request->body.size() > max_configuration_bytes) {
-    return context->refuse(
-        {413, "too_large", fmt::format("a configuration has at most {} bytes", max_configuration_bytes)});
-  }
   Result<std::string> text = without_count(context->request->body);
   if (!text) {
     return context->refuse({400, "invalid_config", "the body is not a JSON object: " + text.error().message});

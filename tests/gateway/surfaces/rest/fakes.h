@@ -206,9 +206,14 @@ class FakeConfigurationStore final : public ConfigurationStore {
 class FakeLog final : public audit::Log {
  public:
   Result<void> append(audit::Record record, std::move_only_function<void(Result<std::uint64_t>)> on_durable) override {
-    std::lock_guard lock(mutex_);
-    records_.push_back(std::move(record));
-    if (on_durable) on_durable(records_.size());
+    std::uint64_t size = 0;
+    {
+      std::lock_guard lock(mutex_);
+      records_.push_back(std::move(record));
+      size = records_.size();
+    }
+    // Outside of the lock, because what follows may write the next entry.
+    if (on_durable) on_durable(size);
     return {};
   }
   Result<void> flush() override { return {}; }
