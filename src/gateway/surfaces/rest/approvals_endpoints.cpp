@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <limits>
-
 #include "base/strings.h"
 #include "gateway/calls/approvals.h"
 #include "gateway/surfaces/rest/approval_json.h"
@@ -31,15 +28,13 @@ void refuse_unknown(const Context& context) {
                   "no request for approval with this id that this credential may see; GET /api/approvals lists them"});
 }
 
-/// "own_request: nobody approves ..." as the desk writes it, in its two parts.
-Problem permission_problem(const std::string& message) {
-  static constexpr std::array<std::string_view, 4> codes = {"role", "own_request", "scope", "group"};
-  std::string_view text = message;
-  for (std::string_view code : codes) {
-    if (!text.starts_with(code) || !text.substr(code.size()).starts_with(": ")) continue;
-    return {403, code, std::string(text.substr(code.size() + 2))};
+/// "own_request: nobody approves ..." as the desk writes it, in its two parts. The code is a view into the message.
+Problem permission_problem(std::string_view message) {
+  std::size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  if (end == 0 || end == std::string_view::npos || !message.substr(end).starts_with(": ")) {
+    return {403, "permission_denied", std::string(message)};
   }
-  return {403, "permission_denied", message};
+  return {403, message.substr(0, end), std::string(message.substr(end + 2))};
 }
 
 Problem problem_of(const Error& error) {
@@ -54,6 +49,7 @@ Problem problem_of(const Error& error) {
       return {409, "digest_differs", error.message};
     case ErrorCode::timed_out:
       return {410, "approval_expired", error.message};
+    case ErrorCode::unavailable:
     case ErrorCode::resource_exhausted:
     case ErrorCode::cancelled:
       return {503, "unavailable", error.message};
