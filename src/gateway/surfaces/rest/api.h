@@ -38,7 +38,6 @@ struct Dependencies {
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = {};
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.
   std::function<bool()> is_ready = {};
-  calls::Approvals* approvals = nullptr;        ///< null: no state, and nobody can be asked
   ConfigurationStore* configuration = nullptr;  ///< null: the configuration is out of reach
 };
 

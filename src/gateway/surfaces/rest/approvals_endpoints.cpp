@@ -18,7 +18,8 @@ constexpr std::size_t max_listed = 1000;
 calls::Approvals* approvals_of(const Context& context) {
   calls::Approvals* approvals = context.services->dependencies.approvals;
   if (approvals == nullptr) {
-    context.refuse({503, "no_state", "this gateway keeps no state, so nobody can be asked; see state_dir"});
+    context.refuse(
+        {503, "no_state", "this gateway keeps no record of calls, so nobody can be asked: audit_log_path is not set"});
   }
   return approvals;
 }

@@ -73,9 +73,9 @@ class RestTest : public testing::Test {
                               .funnel = used_funnel(),
                               .clock = clock,
                               .log = &log,
+                              .approvals = with_state ? &approvals : nullptr,
                               .read_audit = [this](const audit::Query& query) { return read_audit(query); },
                               .is_ready = [this] { return ready.load(); },
-                              .approvals = with_state ? &approvals : nullptr,
                               .configuration = with_state ? &configuration : nullptr};
     api = Api::create(std::move(dependencies), settings());
     auto made = net::http::Server::listen(runtime, {.listen_address = "127.0.0.1:0"}, api->handler());
