@@ -18,7 +18,7 @@ namespace hive::store {
 namespace {
 
 // Another process that has the file open is refused at the start, so nobody is ever waited for long.
-constexpr int busy_timeout_ms = 2000;
+constexpr int busy_timeout_ms = 250;
 
 ErrorCode code_of(int result) {
   switch (result & 0xff) {

@@ -185,7 +185,7 @@ TEST_F(FunnelTest, EachGateRefusesWithItsReasonAndAnAuditEntry) {
   config.rate_limit_per_minute = 1;
   make_funnel(config);
   run(make_call("edge-1", "run_command"));
-  EXPECT_EQ(result_->reason, "approval_required");
+  EXPECT_EQ(result_->reason, "audit_unavailable") << "nobody is there to take the request";
 
   EXPECT_EQ(channel->sent().size(), lines_before);
   run(make_call("edge-1", "get_metrics"));
@@ -197,7 +197,7 @@ TEST_F(FunnelTest, EachGateRefusesWithItsReasonAndAnAuditEntry) {
   std::vector<std::string> reasons;
   for (const audit::Record& record : log_.records())
     reasons.push_back(record.reason);
-  EXPECT_THAT(reasons, ::testing::ElementsAre("role", "approval_required", "", "rate_limited"));
+  EXPECT_THAT(reasons, ::testing::ElementsAre("role", "audit_unavailable", "", "rate_limited"));
 }
 
 TEST_F(FunnelTest, AReloadDoesNotForgetWhatTheRateLimitHasCounted) {
