@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "config/gateway_check.h"
 #include "config/gateway_config.h"
+#include "net/vault/vault.h"
 #include "service.h"
 
 namespace {
@@ -25,7 +26,6 @@ sigset_t block_signals() {
   for (int signal : {SIGTERM, SIGINT, SIGHUP})
     sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
   return signals;
 }
 
@@ -42,7 +42,8 @@ void report(const hive::Error& error) {
 }
 
 int run(const std::string& config_path) {
-  auto config = hive::config::load_gateway_config(config_path);
+  auto config = hive::config::load_gateway_config(config_path,
+                                                  hive::net::vault::with_vault(hive::config::SecretSources::system()));
   if (!config) {
     report(config.error());
     return exit_configuration;
@@ -73,7 +74,8 @@ int run(const std::string& config_path) {
 }
 
 int check(const std::string& config_path) {
-  auto config = hive::config::load_gateway_config(config_path);
+  auto config = hive::config::load_gateway_config(config_path,
+                                                  hive::net::vault::with_vault(hive::config::SecretSources::system()));
   if (!config) {
     report(config.error());
     return exit_configuration;
@@ -117,5 +119,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
+  // Vault is asked for secrets already while the configuration is read.
+  std::signal(SIGPIPE, SIG_IGN);
   return check_path.empty() ? run(config_path) : check(check_path);
 }

@@ -28,6 +28,7 @@
 #include "net/http/server.h"
 #include "net/runtime/runtime.h"
 #include "net/ssh/server.h"
+#include "net/vault/vault.h"
 
 namespace hive::gateway {
 
@@ -287,7 +288,8 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
 
 Result<void> Service::reload() {
   auto apply = [this]() -> Result<std::string> {
-    config::GatewayConfig next = TRY(config::load_gateway_config(state_->config.source_path));
+    config::GatewayConfig next = TRY(config::load_gateway_config(
+        state_->config.source_path, net::vault::with_vault(config::SecretSources::system())));
     auto policy = policy::make_policy(next, state_->clock, state_->policy.get());
     auto settings = TRY(
         rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy, state_->certificate_names));

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "config/address.h"
+#include "config/document.h"
 #include "config/file_mode.h"
 #include "config/gateway_access.h"
 #include "config/gateway_keys.h"
@@ -11,8 +12,6 @@
 namespace hive::config {
 
 namespace {
-
-constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 
 bool same_socket(std::string_view left, std::string_view right) {
   if (left.empty() || right.empty()) return false;
@@ -98,12 +97,21 @@ std::string GatewayConfig::where(std::string_view field) const {
 }
 
 Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path) {
-  return read_gateway_config(text, path, SecretSources::system(), false);
+  return parse_gateway_config(text, path, SecretSources::system());
+}
+
+Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path,
+                                           const SecretSources& sources) {
+  return read_gateway_config(text, path, sources, false);
 }
 
 Result<GatewayConfig> load_gateway_config(const std::string& path) {
-  std::string text = TRY(read_file(path, max_file_bytes));
-  return read_gateway_config(text, path, SecretSources::system(), true);
+  return load_gateway_config(path, SecretSources::system());
+}
+
+Result<GatewayConfig> load_gateway_config(const std::string& path, const SecretSources& sources) {
+  std::string text = TRY(read_file(path, max_document_bytes));
+  return read_gateway_config(text, path, sources, true);
 }
 
 }  // namespace hive::config

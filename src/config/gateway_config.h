@@ -15,6 +15,8 @@
 
 namespace hive::config {
 
+struct SecretSources;
+
 /// A secret of the configuration. Prints as "[redacted]" wherever it is formatted by mistake.
 class Secret {
  public:
@@ -104,9 +106,14 @@ struct GatewayConfig {
   [[nodiscard]] std::string where(std::string_view field) const;
 };
 
-/// Loads and checks a file. All problems are reported together, one a line, each naming file and field.
+/// Loads and checks a file. All problems are reported together, one a line, each naming file and field. `sources` say
+/// where secret references are looked up; without them, in the environment and in files alone. Blocks.
 Result<GatewayConfig> load_gateway_config(const std::string& path);
+Result<GatewayConfig> load_gateway_config(const std::string& path, const SecretSources& sources);
+/// The same for a text that is to become the file at `path`; modes of files are not looked at.
 Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path);
+Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::string& path,
+                                           const SecretSources& sources);
 
 }  // namespace hive::config
 

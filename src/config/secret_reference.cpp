@@ -54,6 +54,24 @@ Result<std::string> read_variable(const std::string& name, std::string_view refe
   return *std::move(value);
 }
 
+Result<std::string> read_vault(std::string_view reference, const SecretSources& sources) {
+  std::string_view place = reference.substr(std::string_view("vault:").size());
+  std::size_t hash = place.find('#');
+  if (hash == 0 || hash == std::string_view::npos || hash + 1 == place.size()) {
+    return fail(ErrorCode::invalid_argument,
+                "the secret reference {} needs a path and a field, as in vault:secret/data/gateway#token",
+                quote(reference));
+  }
+  if (!sources.vault) {
+    return fail(ErrorCode::invalid_argument,
+                "the secret reference {} cannot be resolved: this program does not read from Vault", quote(reference));
+  }
+  Result<std::string> value = sources.vault(std::string(place.substr(0, hash)), std::string(place.substr(hash + 1)));
+  if (value) return value;
+  return fail(value.error().code, "the secret reference {} cannot be resolved: {}", quote(reference),
+              value.error().message);
+}
+
 Result<std::string> look_up(std::string_view reference, const SecretSources& sources) {
   auto read = [&](const std::string& path) -> Result<std::string> {
     Result<std::string> content = sources.file(path);
@@ -81,12 +99,7 @@ Result<std::string> look_up(std::string_view reference, const SecretSources& sou
     }
     return read(sources.agenix_folder + "/" + name);
   }
-  if (reference.starts_with("vault:")) {
-    return fail(ErrorCode::invalid_argument,
-                "the secret reference {} cannot be resolved: Vault is not supported yet; let Vault Agent write the "
-                "secret to a file and use file:/path",
-                quote(reference));
-  }
+  if (reference.starts_with("vault:")) return read_vault(reference, sources);
   return fail(ErrorCode::invalid_argument, "the secret reference {} is not complete; write ${{NAME}} or env:NAME",
               quote(reference));
 }

@@ -15,8 +15,10 @@ struct SecretSources {
   /// Reads a small file that others cannot read.
   std::function<Result<std::string>(const std::string& path)> file;
   std::string agenix_folder = "/run/agenix";
+  /// Reads one field of a secret in Vault; empty where the program cannot. May block for seconds.
+  std::function<Result<std::string>(const std::string& path, const std::string& field)> vault = {};
 
-  /// The process environment and the file system.
+  /// The process environment and the file system, without Vault.
   static const SecretSources& system();
 };
 

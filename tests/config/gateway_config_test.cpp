@@ -189,7 +189,7 @@ TEST(GatewayConfig, RefusesAReferenceThatCannotBeResolved) {
               HasSubstr("auth_token: the secret reference \"env:MISSING\" cannot be resolved"));
   EXPECT_THAT(problems_of(R"("auth_token":"${BLANK}")"), HasSubstr("resolves to nothing"));
   EXPECT_THAT(problems_of(R"("auth_token":"file:/nowhere")"), HasSubstr("/nowhere: No such file"));
-  EXPECT_THAT(problems_of(R"("auth_token":"vault:secret/x#y")"), HasSubstr("Vault is not supported yet"));
+  EXPECT_THAT(problems_of(R"("auth_token":"vault:secret/x#y")"), HasSubstr("does not read from Vault"));
 }
 
 TEST(GatewayConfig, RefusesPeersWithoutASharedSecret) {
