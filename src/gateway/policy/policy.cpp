@@ -122,7 +122,7 @@ class ConfiguredPolicy final : public Policy {
     if (matching_glob(scope.tools, tool) == nullptr) {
       return refuse_scope(
           fmt::format("this credential may not use {}; ask for one whose scope lists the tool", shown(tool)),
-          rules_.of(scope.field + ".tools", list_text(scope.tools)));
+          rules_.of_scope(scope, "tools", list_text(scope.tools)));
     }
     if (reaches_all_agents(scope)) return Decision::allow();
     NamedAgents named = agents_named_in(arguments);
@@ -150,10 +150,10 @@ class ConfiguredPolicy final : public Policy {
 
   // The lines that say which agents a scope holds.
   [[nodiscard]] std::string agents_rule(const Scope& scope) const {
-    if (scope.tags.empty()) return rules_.of(scope.field + ".agents", list_text(scope.agents));
-    std::string tags = rules_.of(scope.field + ".tags", list_text(scope.tags));
+    if (scope.tags.empty()) return rules_.of_scope(scope, "agents", list_text(scope.agents));
+    std::string tags = rules_.of_scope(scope, "tags", list_text(scope.tags));
     if (scope.agents.empty()) return tags;
-    return rules_.of(scope.field + ".agents", list_text(scope.agents)) + "; " + tags;
+    return rules_.of_scope(scope, "agents", list_text(scope.agents)) + "; " + tags;
   }
 
   // Why the scope of an allowed call reaches its agent.
@@ -161,8 +161,8 @@ class ConfiguredPolicy final : public Policy {
     const Scope* scope = question.principal.scope();
     if (scope == nullptr) return "built-in: a credential without a scope reaches the whole fleet";
     Reach reach = reach_of(*scope, tags_, question.agent);
-    return reach.tag.empty() ? rules_.of(scope->field + ".agents", reach.agent)
-                             : rules_.of(scope->field + ".tags", reach.tag);
+    return reach.tag.empty() ? rules_.of_scope(*scope, "agents", reach.agent)
+                             : rules_.of_scope(*scope, "tags", reach.tag);
   }
 
   // An agent id holds no "__", so the key is unambiguous. No agent and tool have names as long as the bound together;

@@ -13,12 +13,16 @@ RuleText::RuleText(const config::GatewayConfig& config) {
 
 std::string RuleText::of(std::string_view field, std::string_view value) const {
   if (places_.lines.contains(field)) return fmt::format("{} = {}", places_.where(field), value);
-  if (value.empty()) return places_.where(field);
-  return fmt::format("{}: {} = {}", places_.source_path, field, value);
+  return value.empty() ? places_.where(field) : fmt::format("{} ({})", places_.where(field), value);
 }
 
 std::string RuleText::of_either(std::string_view field, std::string_view other, std::string_view value) const {
   return of(places_.lines.contains(field) ? field : other, value);
+}
+
+std::string RuleText::of_scope(const Scope& scope, std::string_view part, std::string_view value) const {
+  std::string field = fmt::format("{}.{}", scope.field, part);
+  return places_.lines.contains(field) ? of(field, value) : fmt::format("{} = {}", field, value);
 }
 
 std::string role_rule(const Principal& principal) {
