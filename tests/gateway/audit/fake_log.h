@@ -40,7 +40,10 @@ class FakeLog final : public Log {
   Result<void> flush() override { return {}; }
   [[nodiscard]] Result<void> health() const override { return {}; }
   [[nodiscard]] const RecoveryReport& recovery() const override { return recovery_; }
-  [[nodiscard]] std::uint64_t size() const override { return records().size(); }
+  [[nodiscard]] std::uint64_t size() const override {
+    std::lock_guard lock(mutex_);
+    return records_.size();
+  }
 
   void set_mode(Mode mode) {
     std::lock_guard lock(mutex_);
