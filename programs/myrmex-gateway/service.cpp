@@ -20,6 +20,7 @@
 #include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/fleet/session_watch.h"
+#include "gateway/oidc/provider.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
 #include "gateway/store/database.h"
@@ -58,6 +59,7 @@ std::vector<std::string> changed_settings_that_need_a_restart(const config::Gate
   compare("authorized_keys_path", now.authorized_keys_path, next.authorized_keys_path);
   compare("tls_cert_path", now.tls_cert_path, next.tls_cert_path);
   compare("tls_key_path", now.tls_key_path, next.tls_key_path);
+  compare("client_ca_cert_path", now.client_ca_cert_path, next.client_ca_cert_path);
   compare("state_dir", now.state_dir, next.state_dir);
   compare("audit_log_path", now.audit_log_path, next.audit_log_path);
   compare("gateway_id", now.gateway_id, next.gateway_id);
@@ -203,6 +205,7 @@ Result<void> Service::State::listen_https() {
   options.listen_address = config.http_addr;
   options.tls_certificate_path = config.tls_cert_path;
   options.tls_key_path = config.tls_key_path;
+  options.client_ca_path = config.client_ca_cert_path;
   if (options.tls_certificate_path.empty()) {
     TRY_CONTEXT("state_dir", make_private_folder(config.state_dir + "/tls"));
     auto files =
@@ -245,8 +248,8 @@ Result<void> Service::State::listen() {
   TRY(listen_ssh());
   policy = policy::make_policy(config, clock);
   funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
-  auto first_settings =
-      TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy, certificate_names));
+  auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,
+                                                certificate_names, clock, oidc::provider_of(config, runtime, clock)));
   settings.store(first_settings);
   TRY(open_approvals());
   rest::Dependencies dependencies{
@@ -281,6 +284,7 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
   TRY(state->listen());
   // The listeners hold what arrived until now; nothing runs before everything is there.
   state->runtime.start();
+  if (auto provider = state->settings.load()->identity_provider) provider->prepare();
   state->events->gateway_started(fmt::format("version {}, {} workers", HIVE_VERSION, state->runtime.size()));
   state->ready = true;
   return std::unique_ptr<Service>(new Service(std::move(state)));
@@ -291,14 +295,17 @@ Result<void> Service::reload() {
     config::GatewayConfig next = TRY(config::load_gateway_config(
         state_->config.source_path, net::vault::with_vault(config::SecretSources::system())));
     auto policy = policy::make_policy(next, state_->clock, state_->policy.get());
-    auto settings = TRY(
-        rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy, state_->certificate_names));
+    std::shared_ptr<oidc::Provider> provider =
+        oidc::provider_of(next, state_->runtime, state_->clock, state_->settings.load()->identity_provider);
+    auto settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy,
+                                            state_->certificate_names, state_->clock, provider));
     TRY_CONTEXT("authorized_keys_path", state_->authorized_keys->check());
     // The last step that can fail, and it changes nothing when it does.
     if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
     state_->policy = policy;
     state_->funnel->set_policy(policy);
     state_->settings.store(settings);
+    if (provider != nullptr) provider->prepare();
     state_->api->apply(std::move(settings));
     log::set_level(next.log_level);
     std::string restart = join(changed_settings_that_need_a_restart(state_->config, next), ", ");

@@ -18,7 +18,8 @@ std::optional<std::chrono::seconds> AuthenticationFailures::must_wait(const std:
 }
 
 std::vector<AuthenticationFailures::Report> AuthenticationFailures::record(const std::string& source,
-                                                                           std::string_view reason) {
+                                                                           std::string_view reason,
+                                                                           std::string_view detail) {
   std::vector<Report> reports;
   std::lock_guard lock(mutex_);
   SteadyTime now = clock_.steady_now();
@@ -33,6 +34,7 @@ std::vector<AuthenticationFailures::Report> AuthenticationFailures::record(const
   ++counted.failures;
   ++counted.unreported;
   counted.reason = reason;
+  counted.detail = detail;
   if (is_new) report(name, counted, reports);
   return reports;
 }
@@ -78,7 +80,7 @@ void AuthenticationFailures::collect_due(SteadyTime now, bool all, std::vector<R
 void AuthenticationFailures::report(const std::string& name, Source& source, std::vector<Report>& reports) {
   if (reports_ >= options_.max_reports_a_period) return;
   ++reports_;
-  reports.push_back({name, source.unreported, source.reason});
+  reports.push_back({name, source.unreported, source.reason, source.detail});
   source.unreported = 0;
 }
 

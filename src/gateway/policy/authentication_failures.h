@@ -29,6 +29,7 @@ class AuthenticationFailures {
     std::string source;
     std::uint64_t count = 0;
     std::string reason;  ///< of the last one
+    std::string detail;  ///< of the last one; may be empty
   };
 
   explicit AuthenticationFailures(const Clock& clock) : AuthenticationFailures(clock, Options()) {}
@@ -39,7 +40,8 @@ class AuthenticationFailures {
 
   /// Counts a failure. Returns what is to be written to the log now: the first failure of a source at once, later ones
   /// summed up once a period.
-  [[nodiscard]] std::vector<Report> record(const std::string& source, std::string_view reason);
+  [[nodiscard]] std::vector<Report> record(const std::string& source, std::string_view reason,
+                                           std::string_view detail = {});
 
   /// What was counted and is due for the log, without a new failure. With `all`: also what is not due yet, for the end.
   [[nodiscard]] std::vector<Report> take_due(bool all = false);
@@ -50,6 +52,7 @@ class AuthenticationFailures {
     std::uint32_t failures = 0;  // in this period
     std::uint64_t unreported = 0;
     std::string reason;
+    std::string detail;
   };
 
   void collect_due(SteadyTime now, bool all, std::vector<Report>& reports);

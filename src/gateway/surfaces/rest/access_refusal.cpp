@@ -11,7 +11,7 @@ void refuse_access(const Context& context, std::string_view reason, std::string 
   entry.outcome = protocol::Outcome::denied;
   entry.reason = reason;
   entry.detail = std::move(what);
-  context.services->record(std::move(entry));
+  context.services->record_refusal(std::move(entry));
   context.refuse({403, reason, std::move(message)});
 }
 

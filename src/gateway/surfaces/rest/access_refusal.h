@@ -8,7 +8,8 @@
 
 namespace hive::rest {
 
-/// Answers 403 with `reason` as its code, and records that the caller was refused `what`.
+/// Answers 403 with `reason` as its code, and records that the caller was refused `what`; many such records of one
+/// caller are summed up.
 void refuse_access(const Context& context, std::string_view reason, std::string what, std::string message);
 
 /// Whether the reach of the caller's credential admits it to a route, once its role does; answers the request itself if

@@ -5,43 +5,15 @@
 #include <unistd.h>
 
 #include "base/strings.h"
-#include "gateway/surfaces/rest/access_refusal.h"
+#include "gateway/surfaces/rest/admission.h"
 #include "gateway/surfaces/rest/route.h"
 #include "gateway/surfaces/rest/services.h"
-#include "net/http/connection_limits.h"
 #include "net/http/listen_address.h"
 #include "net/http/target.h"
 
 namespace hive::rest {
 
 namespace {
-
-/// A token of this length cannot be guessed over the network, so it is looked up even while its source is slowed down:
-/// a neighbour behind the same address must not lock its owner out.
-constexpr std::size_t unguessable_token_bytes = 20;
-
-net::http::Headers challenge(policy::CredentialFault fault) {
-  std::string value = R"(Bearer realm="myrmex-hive")";
-  if (fault != policy::CredentialFault::missing) {
-    value += fault == policy::CredentialFault::unknown ? R"(, error="invalid_token")" : R"(, error="invalid_request")";
-  }
-  return {{"WWW-Authenticate", value}};
-}
-
-std::string_view explanation(policy::CredentialFault fault) {
-  switch (fault) {
-    case policy::CredentialFault::missing:
-      return "no credential; send the header Authorization: Bearer TOKEN";
-    case policy::CredentialFault::malformed:
-    case policy::CredentialFault::unsupported:
-      return "the Authorization header is not of the form: Bearer TOKEN";
-    case policy::CredentialFault::unknown:
-      return "the token is not known here";
-    default:
-      break;
-  }
-  return "the credential is not accepted";
-}
 
 class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
  public:
@@ -63,7 +35,10 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
 
   void apply(std::shared_ptr<const Settings> settings) override { services_->apply(std::move(settings)); }
 
-  void flush() override { services_->record(services_->failures.take_due(true)); }
+  void flush() override {
+    if (auto provider = services_->settings()->identity_provider) provider->stop();
+    services_->record_due(true);
+  }
 
  private:
   static void serve(std::shared_ptr<Context> context) {
@@ -75,8 +50,8 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     if (request.method == "OPTIONS") return answer_options(*context);
     if (route == nullptr) return refuse_unrouted(*context);
     if (!check_parameters(*context, *route)) return;
-    if (!route->is_public && !admit(*context, *route)) return;
-    route->handler(context);
+    if (route->is_public) return route->handler(context);
+    admit(std::move(context), *route);
   }
 
   static bool check_origin(const Context& context) {
@@ -153,62 +128,6 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     return true;
   }
 
-  /// Finds out who is calling and whether the route admits that role; answers the request itself if not.
-  static bool admit(Context& context, const Route& route) {
-    Services& services = *context.services;
-    services.record(services.failures.take_due());
-    std::string source = net::http::source_of(context.request->peer_address);
-    std::optional<std::string_view> header = context.request->header("authorization");
-    std::optional<std::chrono::seconds> wait = services.failures.must_wait(source);
-    auto token = policy::bearer_token(header);
-    bool is_guess = !token || token->size() < unguessable_token_bytes;
-    if (wait && is_guess) {
-      refuse_blocked(context, *wait);
-      return false;
-    }
-    auto principal = context.settings->authenticator->authenticate(
-        {.authorization = header, .peer_address = context.request->peer_address});
-    if (!principal) {
-      // Nothing was tried where nothing was sent.
-      if (principal.error() != policy::CredentialFault::missing) {
-        services.record(services.failures.record(source, policy::to_string(principal.error())));
-      }
-      if (wait) {
-        refuse_blocked(context, *wait);
-      } else {
-        context.refuse({401, policy::to_string(principal.error()), std::string(explanation(principal.error()))},
-                       challenge(principal.error()));
-      }
-      return false;
-    }
-    context.principal = *std::move(principal);
-    if (route.roles.contains(context.principal.role) || route.role_gate == RoleGate::funnel) {
-      return check_reach(context, route);
-    }
-    refuse_role(context, route);
-    return false;
-  }
-
-  static void refuse_blocked(const Context& context, std::chrono::seconds wait) {
-    context.refuse({429, "too_many_failures", "too many failed authentications from this address; wait and try again"},
-                   {{"Retry-After", std::to_string(context.services->retry_after(wait, 1))}});
-  }
-
-  static void refuse_role(const Context& context, const Route& route) {
-    audit::Record entry;
-    entry.action = "access_denied";
-    entry.request_id = context.request_id;
-    entry.principal = context.principal.name;
-    entry.role = policy::to_string(context.principal.role);
-    entry.outcome = protocol::Outcome::denied;
-    entry.reason = "role";
-    entry.detail = fmt::format("{} {}", route.method, route.path);
-    context.services->record(std::move(entry));
-    context.refuse({403, "role",
-                    fmt::format("the role {} may not use {} {}", policy::to_string(context.principal.role),
-                                route.method, route.path)});
-  }
-
   std::shared_ptr<Services> services_;
 };
 
@@ -216,9 +135,9 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
 
 Result<std::shared_ptr<const Settings>> make_settings(std::shared_ptr<const config::GatewayConfig> config,
                                                       std::shared_ptr<const policy::Policy> policy,
-                                                      std::span<const std::string> host_names) {
-  std::shared_ptr<const policy::Authenticator> authenticator =
-      TRY(policy::Authenticator::create(*config, system_clock()));
+                                                      std::span<const std::string> host_names, const Clock& clock,
+                                                      std::shared_ptr<oidc::Provider> identity_provider) {
+  std::shared_ptr<const policy::Authenticator> authenticator = TRY(policy::Authenticator::create(*config, clock));
   std::vector<std::string> hosts(host_names.begin(), host_names.end());
   for (const std::string& address : {config->http_addr, config->plaintext_http_addr}) {
     if (address.empty()) continue;
@@ -227,8 +146,8 @@ Result<std::shared_ptr<const Settings>> make_settings(std::shared_ptr<const conf
   char host_name[256] = {};
   if (::gethostname(host_name, sizeof host_name - 1) == 0) hosts.emplace_back(host_name);
   OriginPolicy origins(hosts, config->allowed_origins);
-  return std::make_shared<const Settings>(
-      Settings{std::move(config), std::move(policy), std::move(authenticator), std::move(origins)});
+  return std::make_shared<const Settings>(Settings{std::move(config), std::move(policy), std::move(authenticator),
+                                                   std::move(origins), std::move(identity_provider)});
 }
 
 std::shared_ptr<Api> Api::create(Dependencies dependencies, std::shared_ptr<const Settings> settings) {

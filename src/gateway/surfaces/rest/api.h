@@ -14,6 +14,7 @@
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/oidc/provider.h"
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
 #include "gateway/surfaces/rest/configuration_store.h"
@@ -47,13 +48,16 @@ struct Settings {
   std::shared_ptr<const policy::Policy> policy;
   std::shared_ptr<const policy::Authenticator> authenticator;
   OriginPolicy origins;
+  std::shared_ptr<oidc::Provider> identity_provider;  ///< null: without oidc_issuer
 };
 
 /// Builds the settings of a configuration. `host_names` are further names of this gateway, such as those in its
 /// certificate; the host name, the listen addresses and the hosts of allowed_origins are added here.
+/// `identity_provider` is what oidc::provider_of() makes of the configuration; identity tokens are refused without it.
 Result<std::shared_ptr<const Settings>> make_settings(std::shared_ptr<const config::GatewayConfig> config,
                                                       std::shared_ptr<const policy::Policy> policy,
-                                                      std::span<const std::string> host_names);
+                                                      std::span<const std::string> host_names, const Clock& clock,
+                                                      std::shared_ptr<oidc::Provider> identity_provider = nullptr);
 
 /// The REST surface: the routes of route.h on top of the funnel and the fleet. Thread-safe.
 class Api {
@@ -65,7 +69,8 @@ class Api {
   [[nodiscard]] virtual net::http::Handler handler() = 0;
   /// Puts other settings in force for requests that arrive from now on.
   virtual void apply(std::shared_ptr<const Settings> settings) = 0;
-  /// Writes what was counted of failed authentications to the audit log. For shutdown.
+  /// Writes what was counted of refused requests to the audit log, and waits no longer for the identity provider. For
+  /// shutdown.
   virtual void flush() = 0;
 };
 

@@ -10,6 +10,7 @@ namespace hive::rest {
 Services::Services(Dependencies given, std::shared_ptr<const Settings> settings)
     : dependencies(std::move(given)),
       failures(dependencies.clock),
+      refusals(dependencies.clock),
       started_at(dependencies.clock.wall_now()),
       request_id_prefix_("r-" + crypto::random_hex(4) + "-"),
       settings_(std::move(settings)) {}
@@ -47,15 +48,28 @@ void Services::record(audit::Record record) {
 void Services::record(const std::vector<policy::AuthenticationFailures::Report>& reports) {
   for (const policy::AuthenticationFailures::Report& report : reports) {
     log::warning("authentication failed",
-                 {{"source", report.source}, {"count", report.count}, {"reason", report.reason}});
+                 {{"source", report.source},
+                  {"count", report.count},
+                  {"reason", report.detail.empty() ? report.reason : report.reason + ": " + report.detail}});
     audit::Record entry;
     entry.action = "authentication_failed";
     entry.outcome = protocol::Outcome::denied;
     entry.reason = report.reason;
     entry.detail =
         fmt::format("{} from {}", report.count == 1 ? "once" : fmt::format("{} times", report.count), report.source);
+    if (!report.detail.empty()) entry.detail += (report.count == 1 ? ": " : "; the last time: ") + report.detail;
     record(std::move(entry));
   }
+}
+
+void Services::record_refusal(audit::Record refusal) {
+  if (auto entry = refusals.admit(std::move(refusal))) record(*std::move(entry));
+}
+
+void Services::record_due(bool all) {
+  record(failures.take_due(all));
+  for (audit::Record& entry : refusals.take_due(all))
+    record(std::move(entry));
 }
 
 void Context::complete(net::http::Response& response) const {

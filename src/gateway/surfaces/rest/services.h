@@ -10,6 +10,7 @@
 #include "gateway/policy/authentication_failures.h"
 #include "gateway/surfaces/rest/api.h"
 #include "gateway/surfaces/rest/problem.h"
+#include "gateway/surfaces/rest/refusal_log.h"
 
 namespace hive::rest {
 
@@ -32,9 +33,14 @@ class Services {
   /// Adds what is not a call to the audit log. Nobody waits for it.
   void record(audit::Record record);
   void record(const std::vector<policy::AuthenticationFailures::Report>& failures);
+  /// The same for a known caller who asked for what it may not do; many of them are summed up.
+  void record_refusal(audit::Record refusal);
+  /// Writes what was counted and is due. With `all`: also what is not due yet.
+  void record_due(bool all = false);
 
   const Dependencies dependencies;
   policy::AuthenticationFailures failures;
+  RefusalLog refusals;
   const WallTime started_at;
 
  private:

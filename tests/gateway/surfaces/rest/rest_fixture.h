@@ -59,7 +59,7 @@ class RestTest : public testing::Test {
 
   std::shared_ptr<const Settings> settings() {
     auto shared = std::make_shared<const config::GatewayConfig>(config);
-    auto made = make_settings(shared, policy::make_policy(config, clock), {});
+    auto made = make_settings(shared, policy::make_policy(config, clock), {}, clock, identity_provider);
     EXPECT_TRUE(made) << made.error().message;
     return *made;
   }
@@ -169,6 +169,7 @@ class RestTest : public testing::Test {
     return Result<audit::Page>(audit::Page());
   };
   net::Runtime runtime{2};
+  std::shared_ptr<oidc::Provider> identity_provider;  ///< for settings()
   std::shared_ptr<Api> api;
   std::unique_ptr<net::http::Server> server;
 };
