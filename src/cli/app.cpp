@@ -15,6 +15,7 @@
 #include "cli/context.h"
 #include "cli/doctor.h"
 #include "cli/fleet_commands.h"
+#include "cli/gate_commands.h"
 
 namespace hive::cli {
 
@@ -26,6 +27,7 @@ constexpr const char* main_footer = R"(Examples:
   myrmex status
   myrmex call edge-1__get_metrics
   myrmex call edge-1__run_command name=df args=-h
+  myrmex approvals
   myrmex doctor
 
 Exit codes:
@@ -46,7 +48,8 @@ Examples:
   myrmex call edge-1__run_command name=systemctl args=restart args=nginx
   myrmex call edge-1__run_command --arguments '{"name": "df", "args": ["-h"]}'
   myrmex call --agent edge-1 --tool read_logs lines=20
-  myrmex call edge-1__run_command name=sleep args=60 --timeout 90 --progress)";
+  myrmex call edge-1__run_command name=sleep args=60 --timeout 90 --progress
+  myrmex call edge-1__run_command name=systemctl args=restart args=nginx --wait)";
 
 constexpr const char* gateway_footer =
     "Which gateway, and how the output looks: --url, --token-file, --profile, -o json and the other options of\n"
@@ -127,13 +130,12 @@ void add_fleet_commands(Program& program) {
 
   CLI::App* call = app.add_subcommand("call", "call a tool");
   CallOptions& options = program.call;
-  call->add_option("words", options.words, "AGENT__TOOL, then arguments as key=value")->type_name("WORD");
-  call->add_option("-a,--arguments", options.arguments, "arguments as a JSON object; \"-\" reads standard input")
-      ->type_name("JSON");
-  call->add_option("--agent", options.agent, "the agent, instead of AGENT__ in the tool's name")->type_name("AGENT");
-  call->add_option("--tool", options.tool, "the tool's name")->type_name("TOOL");
+  add_call_words(*call, options.call);
   call->add_flag("--progress,--follow", options.progress, "print the output while the tool runs");
   call->add_flag("--raw", options.raw, "the text as it came, byte for byte; not to a terminal");
+  add_wait_option(
+      *call, options.wait,
+      "when it waits for an approval, wait for that and for the result; --wait=SECONDS: no longer than that");
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->footer(gateway_footer);
   call->footer(std::string(call_footer) + "\n\n" + gateway_footer);
@@ -264,7 +266,8 @@ int run(std::vector<std::string> words, const Environment& environment, Output& 
   program->app.get_formatter()->column_width(26);
   add_global_options(*program);
   add_fleet_commands(*program);
-  add_audit_commands(program->app, program->exit_code, program->context.format);
+  add_gate_commands(program->app, program->context, program->exit_code);
+  add_audit_commands(program->app, program->exit_code, program->context);
   add_own_commands(*program);
   return checked_exit_code(parse_and_run(*program, std::move(words)), output);
 }

@@ -15,10 +15,12 @@ namespace hive::cli {
 
 namespace {
 
-constexpr const char* audit_footer = R"(All of them work on files alone; no gateway and no token is needed.
+constexpr const char* audit_footer =
+    R"(All of them work on files alone; no gateway and no token is needed, except for `list --gateway`.
 
 Examples:
   myrmex audit verify --log audit.log --host-key host_key.pub --remember seen.note
+  myrmex audit list --gateway --action call --outcome denied --since 2026-11-30
   myrmex audit prove 42 --log audit.log --out 42.proof
   myrmex audit check 42.proof --host-key host_key.pub
   myrmex audit checkpoint --log audit.log --host-key host_key.pub --out DIR
@@ -96,6 +98,7 @@ struct AuditOptions {
   AuditCheckpointOptions checkpoint;
   std::string pubkey_host_key;
   std::string list_log;
+  bool list_gateway = false;
   audit::Query query;
 };
 
@@ -123,15 +126,17 @@ void add_verifying(CLI::App& app, const Shared& options, int& exit_code, const O
   });
 }
 
-void add_reading(CLI::App& app, const Shared& options, int& exit_code, const OutputOptions& format) {
+void add_listing(CLI::App& app, const Shared& options, int& exit_code, Context& context) {
   CLI::App* list = app.add_subcommand("list", "print the newest entries");
   audit::Query& query = options->query;
   query.limit = 50;
   add_log_option(*list, options->list_log);
+  list->add_flag("--gateway", options->list_gateway, "ask the gateway instead of a file; admins only");
   list->add_option("--principal,--actor", query.principal, "only of this person or credential")->type_name("NAME");
   list->add_option("--agent", query.agent, "only about this agent")->type_name("AGENT");
   list->add_option("--tool", query.tool, "only about this tool")->type_name("TOOL");
   list->add_option("--action", query.action, "only this action")->type_name("ACTION");
+  list->add_option("--reason", query.reason, "only with this reason code")->type_name("CODE");
   list->add_option("--call-id", query.call_id, "only this call")->type_name("ID");
   list->add_option_function<std::string>(
           "--outcome", [&query](const std::string& name) { query.outcome = protocol::outcome_from_string(name); },
@@ -146,11 +151,16 @@ void add_reading(CLI::App& app, const Shared& options, int& exit_code, const Out
       ->check(a_number)
       ->type_name("SEQ");
   list->add_option("--limit", query.limit, "how many (50)")->check(CLI::Range(1, 1000))->type_name("N");
-  list->callback([options, &exit_code, &format] {
+  auto ask_gateway = interruptible(context, exit_code,
+                                   [options](Context& all) { return run_audit_list_of_gateway(all, options->query); });
+  list->callback([options, &exit_code, &context, ask_gateway] {
+    if (options->list_gateway) return ask_gateway();
     need_log(options->list_log);
-    exit_code = run_audit_list(options->list_log, options->query, format);
+    exit_code = run_audit_list(options->list_log, options->query, context.format);
   });
+}
 
+void add_exporting(CLI::App& app, const Shared& options, int& exit_code) {
   CLI::App* export_entries = app.add_subcommand("export", "write all entries as JSON or CSV");
   add_log_option(*export_entries, options->export_entries.log);
   add_host_key_option(*export_entries, options->export_entries.host_key);
@@ -209,14 +219,15 @@ void add_proving(CLI::App& app, const Shared& options, int& exit_code, const Out
 
 }  // namespace
 
-void add_audit_commands(CLI::App& parent, int& exit_code, const OutputOptions& format) {
+void add_audit_commands(CLI::App& parent, int& exit_code, Context& context) {
   CLI::App* app = parent.add_subcommand("audit", "verify, read and prove the audit log");
   app->require_subcommand(1);
   app->footer(audit_footer);
   auto options = std::make_shared<AuditOptions>();
-  add_verifying(*app, options, exit_code, format);
-  add_reading(*app, options, exit_code, format);
-  add_proving(*app, options, exit_code, format);
+  add_verifying(*app, options, exit_code, context.format);
+  add_listing(*app, options, exit_code, context);
+  add_exporting(*app, options, exit_code);
+  add_proving(*app, options, exit_code, context.format);
 }
 
 }  // namespace hive::cli

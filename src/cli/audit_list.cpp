@@ -1,6 +1,5 @@
 #include "cli/audit_list.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include <unistd.h>
@@ -8,6 +7,8 @@
 #include "base/strings.h"
 #include "cli/audit_files.h"
 #include "cli/exit_code.h"
+#include "cli/json_fields.h"
+#include "cli/json_text.h"
 #include "gateway/audit/entry.h"
 
 namespace hive::cli {
@@ -41,6 +42,61 @@ std::string remark_of(const audit::EntryView& entry) {
   return reason + ": " + detail;
 }
 
+/// The newest entry last.
+Result<std::string> page_table(const audit::Page& page, const std::string& source, std::size_t width, bool color) {
+  Table table({"SEQ", "TIME", "KIND", "PRINCIPAL", "ACTION", "TARGET", "OUTCOME", "REMARK"});
+  for (auto line = page.entries.rbegin(); line != page.entries.rend(); ++line) {
+    audit::EntryView entry = TRY_CONTEXT(source, audit::EntryView::parse(*line));
+    table.add({std::to_string(entry.seq()), entry.text(audit::Field::time), entry.text(audit::Field::kind),
+               entry.text(audit::Field::principal), entry.text(audit::Field::action), what_of(entry),
+               entry.text(audit::Field::outcome), cut_to_width(remark_of(entry), widest_remark)});
+  }
+  return table.render(width, color);
+}
+
+std::string older_entries(std::uint64_t before_seq) {
+  return fmt::format("older entries: --before {}", before_seq);
+}
+
+std::string percent_encoded(std::string_view text) {
+  std::string encoded;
+  for (char c : text) {
+    bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                    c == '_' || c == '.' || c == '~';
+    encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
+std::string audit_path(const audit::Query& query) {
+  std::string path = fmt::format("/api/audit?limit={}", query.limit);
+  auto add = [&path](std::string_view name, std::string_view value) {
+    if (!value.empty()) path += fmt::format("&{}={}", name, percent_encoded(value));
+  };
+  add("actor", query.principal);
+  add("agent", query.agent);
+  add("tool", query.tool);
+  add("action", query.action);
+  add("call_id", query.call_id);
+  add("reason", query.reason);
+  add("outcome", query.outcome ? protocol::to_string(*query.outcome) : "");
+  add("since", query.since);
+  add("until", query.until);
+  if (query.before_seq) path += fmt::format("&before={}", *query.before_seq);
+  return path;
+}
+
+Result<audit::Page> parse_page(std::string_view body) {
+  JsonFields fields = TRY(JsonFields::parse(body, "page of the audit log"));
+  audit::Page page;
+  for (std::string_view entry : fields.elements("entries"))
+    page.entries.emplace_back(entry);
+  if (auto before = json::decode_integer(fields.raw("next_before")); before && *before > 0) {
+    page.before_seq = static_cast<std::uint64_t>(*before);
+  }
+  return page;
+}
+
 }  // namespace
 
 int run_audit_list(const std::string& log, const audit::Query& query, const OutputOptions& format) {
@@ -50,21 +106,30 @@ int run_audit_list(const std::string& log, const audit::Query& query, const Outp
     std::fputs(page_json(*page).c_str(), stdout);
     return static_cast<int>(ExitCode::success);
   }
-  Table table({"SEQ", "TIME", "KIND", "PRINCIPAL", "ACTION", "TARGET", "OUTCOME", "REMARK"});
-  std::ranges::reverse(page->entries);
-  for (const std::string& line : page->entries) {
-    auto entry = audit::EntryView::parse(line);
-    if (!entry) return report_error(with_context(std::move(entry).error(), log));
-    table.add({std::to_string(entry->seq()), entry->text(audit::Field::time), entry->text(audit::Field::kind),
-               entry->text(audit::Field::principal), entry->text(audit::Field::action), what_of(*entry),
-               entry->text(audit::Field::outcome), cut_to_width(remark_of(*entry), widest_remark)});
-  }
-  std::fputs(table.render(Output(STDOUT_FILENO, STDERR_FILENO).width(), format.color).c_str(), stdout);
+  auto table = page_table(*page, log, Output(STDOUT_FILENO, STDERR_FILENO).width(), format.color);
+  if (!table) return report_error(table.error());
+  std::fputs(table->c_str(), stdout);
   std::fputs("not verified; run myrmex audit verify\n", stderr);
-  if (page->before_seq) {
-    std::fputs(fmt::format("older entries: --before {}\n", *page->before_seq).c_str(), stderr);
-  }
+  if (page->before_seq) std::fputs((older_entries(*page->before_seq) + "\n").c_str(), stderr);
   return static_cast<int>(ExitCode::success);
+}
+
+ExitCode run_audit_list_of_gateway(Context& context, const audit::Query& query) {
+  auto gateway = context.gateway();
+  if (!gateway) return context.fail_with(gateway.error());
+  auto body = gateway->get_json(audit_path(query));
+  if (!body) return context.fail_with(body.error());
+  auto page = parse_page(*body);
+  if (!page) return context.fail_with({ExitCode::error, page.error().message});
+  if (context.format.json) {
+    context.output.write(json_for_terminal(page_json(*page)));
+    return ExitCode::success;
+  }
+  auto table = page_table(*page, "the gateway's audit log", context.output.width(), context.format.color);
+  if (!table) return context.fail_with({ExitCode::error, escape_for_terminal(table.error().message)});
+  context.output.write(*table);
+  if (page->before_seq) context.output.note(older_entries(*page->before_seq));
+  return ExitCode::success;
 }
 
 }  // namespace hive::cli

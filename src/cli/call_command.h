@@ -1,20 +1,20 @@
 #pragma once
 
-#include <string>
-#include <vector>
+#include <chrono>
+#include <optional>
 
+#include "cli/call_plan.h"
 #include "cli/context.h"
 
 namespace hive::cli {
 
 /// The command line of `call`.
 struct CallOptions {
-  std::vector<std::string> words;  ///< AGENT__TOOL (unless `tool` is given), then key=value
-  std::string arguments;           ///< --arguments: JSON, or "-" for standard input; empty: none
-  std::string agent;
-  std::string tool;
+  CallWords call;
   bool progress = false;
   bool raw = false;
+  /// nullopt: do not wait for an approval. Zero: wait until the request has ended.
+  std::optional<std::chrono::milliseconds> wait;
 };
 
 /// POST /api/call: prints what the tool answered and returns how it ended.

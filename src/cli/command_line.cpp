@@ -12,8 +12,8 @@ namespace hive::cli {
 namespace {
 
 /// Commands of the reference that this version does not have.
-constexpr std::array<std::string_view, 7> commands_of_the_reference = {"config",    "ask",    "enroll-token", "enroll",
-                                                                       "bootstrap", "rotate", "approvals"};
+constexpr std::array<std::string_view, 5> commands_of_the_reference = {"ask", "enroll-token", "enroll", "bootstrap",
+                                                                       "rotate"};
 
 const KnownOption* find_option(std::span<const KnownOption> options, std::string_view name) {
   auto found = std::ranges::find(options, name, &KnownOption::name);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/strings.h"
+#include "cli/approval_view.h"
 #include "cli/command_line.h"
 #include "cli/fleet_view.h"
 #include "protocol/json.h"
@@ -82,15 +83,15 @@ void offer_commands(Candidates& candidates, const CLI::App& app) {
     candidates.words.push_back({command->get_name(), command->get_description()});
 }
 
-Candidates values_of(const KnownOption& option, const std::function<FleetNames(const std::string&)>& ask) {
+Candidates values_of(const KnownOption& option, const NameSource& names) {
   Candidates candidates;
   if (option.name == "-o" || option.name == "--output") {
     candidates.words = {{"text", "for people"}, {"json", "for programs"}};
   } else if (option.name == "--agent") {
-    for (const std::string& agent : ask("").agents)
+    for (const std::string& agent : names.fleet("").agents)
       candidates.words.push_back({agent, "agent"});
   } else if (option.name == "--tool") {
-    for (const Candidate& tool : ask("").tools) {
+    for (const Candidate& tool : names.fleet("").tools) {
       size_t separator = tool.word.find("__");
       std::string bare = separator == std::string::npos ? tool.word : tool.word.substr(separator + 2);
       bool known = std::ranges::find(candidates.words, bare, &Candidate::word) != candidates.words.end();
@@ -102,22 +103,27 @@ Candidates values_of(const KnownOption& option, const std::function<FleetNames(c
 }
 
 Candidates operands_of(const CLI::App& app, const Position& position, std::span<const std::string> before,
-                       const std::function<FleetNames(const std::string&)>& ask) {
+                       const NameSource& names) {
   Candidates candidates;
   const std::string& name = position.command->get_name();
   bool is_top_level = position.path.size() <= 2;
+  const std::string& parent = is_top_level ? name : position.path[1]->get_name();
   if (position.positionals.empty() && !commands_of(*position.command).empty()) {
     offer_commands(candidates, *position.command);
   } else if (is_top_level && name == "help") {
     if (position.positionals.empty()) offer_commands(candidates, app);
   } else if (is_top_level && name == "completion") {
     if (position.positionals.empty()) candidates.words = {{"bash", ""}, {"zsh", ""}, {"fish", ""}};
-  } else if (is_top_level && name == "call") {
+  } else if (is_top_level && (name == "call" || name == "explain")) {
     std::string tool = tool_of(position, before);
     bool has_tool = !position.positionals.empty() || std::ranges::find(before, "--tool") != before.end();
-    FleetNames names = ask(has_tool ? tool : "");
-    candidates.words = has_tool ? names.arguments : names.tools;
+    FleetNames fleet = names.fleet(has_tool ? tool : "");
+    candidates.words = has_tool ? fleet.arguments : fleet.tools;
     candidates.stays_attached = has_tool;
+  } else if (parent == "approvals" && name != "list" && name != "watch") {
+    if (position.positionals.empty()) candidates.words = names.approvals(name == "show" || name == "result");
+  } else if (parent == "policy" || (parent == "config" && name == "apply")) {
+    candidates.takes_file = true;
   }
   return candidates;
 }
@@ -137,12 +143,28 @@ std::vector<Candidate> argument_names(std::string_view input_schema) {
   return names;
 }
 
-FleetNames ask_gateway(const Context& context, const std::string& tool) {
-  FleetNames names;
+/// Nothing when it cannot be had soon: completion never complains.
+std::optional<std::string> ask_gateway(const Context& context, std::string_view path) {
   auto connection = resolve_connection(context.options, context.environment);
-  if (!connection || connection->token.empty()) return names;
-  GatewayClient gateway(*std::move(connection), ask_timeout, context.cancel_fd);
-  auto body = gateway.get_json("/api/tools");
+  if (!connection || connection->token.empty()) return std::nullopt;
+  auto body = GatewayClient(*std::move(connection), ask_timeout, context.cancel_fd).get_json(path);
+  return body ? std::optional(*std::move(body)) : std::nullopt;
+}
+
+std::vector<Candidate> approval_ids(const Context& context, bool all) {
+  std::vector<Candidate> ids;
+  auto body = ask_gateway(context, all ? "/api/approvals?status=all" : "/api/approvals?status=pending");
+  auto approvals = body ? parse_approvals(*body) : std::unexpected(Error{});
+  if (!approvals) return ids;
+  for (const ApprovalView& approval : *approvals) {
+    if (is_approval_id(approval.id)) ids.push_back({approval.id, approval.who() + ": " + approval.target()});
+  }
+  return ids;
+}
+
+FleetNames fleet_names(const Context& context, const std::string& tool) {
+  FleetNames names;
+  auto body = ask_gateway(context, "/api/tools");
   auto tools = body ? parse_tools(*body) : std::unexpected(Error{});
   if (!tools) return names;
   for (const ToolView& view : *tools) {
@@ -174,8 +196,7 @@ void take_connection_options(GlobalOptions& options, std::span<const std::string
 
 }  // namespace
 
-Candidates complete_words(const CLI::App& app, std::span<const std::string> words,
-                          const std::function<FleetNames(const std::string&)>& ask) {
+Candidates complete_words(const CLI::App& app, std::span<const std::string> words, const NameSource& names) {
   if (words.empty()) return {};
   const std::string& current = words.back();
   std::span<const std::string> before = words.first(words.size() - 1);
@@ -190,16 +211,16 @@ Candidates complete_words(const CLI::App& app, std::span<const std::string> word
   const KnownOption* open = before.empty() ? nullptr : named(before.back());
   const KnownOption* attached = equals == std::string::npos ? nullptr : named(current.substr(0, equals));
   if (open != nullptr) {
-    candidates = values_of(*open, ask);
+    candidates = values_of(*open, names);
   } else if (attached != nullptr) {
-    candidates = values_of(*attached, ask);
+    candidates = values_of(*attached, names);
     for (Candidate& candidate : candidates.words)
       candidate.word.insert(0, current, 0, equals + 1);
   } else if (current.starts_with('-')) {
     for (const KnownOption& option : options)
       candidates.words.push_back({option.name, option.description});
   } else {
-    candidates = operands_of(app, position, before, ask);
+    candidates = operands_of(app, position, before, names);
   }
   std::erase_if(candidates.words,
                 [&current](const Candidate& candidate) { return !candidate.word.starts_with(current); });
@@ -210,7 +231,7 @@ ExitCode run_complete(Context& context, const CLI::App& app, const std::string& 
                       const std::vector<std::string>& words) {
   std::string text;
   if (kind == "tools" || kind == "agents") {
-    FleetNames names = ask_gateway(context, "");
+    FleetNames names = fleet_names(context, "");
     for (const Candidate& tool : names.tools) {
       if (kind == "tools") text += tool.word + "\n";
     }
@@ -219,8 +240,9 @@ ExitCode run_complete(Context& context, const CLI::App& app, const std::string& 
     }
   } else if (kind == "words") {
     take_connection_options(context.options, words);
-    Candidates candidates =
-        complete_words(app, words, [&context](const std::string& tool) { return ask_gateway(context, tool); });
+    NameSource names{.fleet = [&context](const std::string& tool) { return fleet_names(context, tool); },
+                     .approvals = [&context](bool all) { return approval_ids(context, all); }};
+    Candidates candidates = complete_words(app, words, names);
     for (const Candidate& candidate : candidates.words)
       text += candidate.word + "\t" + one_line(candidate.description) + "\n";
     if (candidates.takes_file) text += ":files\n";

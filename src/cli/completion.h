@@ -29,7 +29,7 @@ struct Candidates {
   bool stays_attached = false;  ///< no space behind the word: a value follows
 };
 
-/// Where the dynamic names come from; empty when the gateway cannot be asked.
+/// Names of the fleet; empty when the gateway cannot be asked.
 struct FleetNames {
   std::vector<std::string> agents;
   std::vector<Candidate> tools;
@@ -37,10 +37,16 @@ struct FleetNames {
   std::vector<Candidate> arguments;
 };
 
-/// Candidates for the last of `words` (the words behind "myrmex" up to the cursor; the last may be empty). `ask` is
-/// called at most once, with the tool whose arguments are wanted, or an empty name.
-Candidates complete_words(const CLI::App& app, std::span<const std::string> words,
-                          const std::function<FleetNames(const std::string&)>& ask);
+/// Who is asked for names. One of them is called, and once, or none.
+struct NameSource {
+  /// Gets the tool whose arguments are wanted, or an empty name.
+  std::function<FleetNames(const std::string& tool)> fleet;
+  /// The ids of requests for approval: those that wait, or all that are kept.
+  std::function<std::vector<Candidate>(bool all)> approvals;
+};
+
+/// Candidates for the last of `words` (the words behind "myrmex" up to the cursor; the last may be empty).
+Candidates complete_words(const CLI::App& app, std::span<const std::string> words, const NameSource& names);
 
 /// `myrmex __complete KIND`: "tools" and "agents" print names, "words" prints what the scripts read: a line a
 /// candidate, "word<TAB>description", and the directives ":files" and ":nospace". Never says anything on standard

@@ -32,6 +32,8 @@ ExitCode exit_code_for_status(unsigned status, bool may_have_run) {
     case 403:
     case 429:
       return ExitCode::denied;
+    case 410:  // a request for approval that nobody decided in time
+      return ExitCode::unsettled;
     case 502:
     case 503:
       return ExitCode::unreachable;

@@ -131,19 +131,25 @@ std::expected<std::string, Failure> GatewayClient::get_json(std::string_view pat
   return json_body(*std::move(response), path, false);
 }
 
-std::expected<std::string, Failure> GatewayClient::post_json(std::string_view path, std::string body) const {
+std::expected<net::http::ClientResponse, Failure> GatewayClient::post(std::string_view path, std::string body) const {
   net::http::ClientRequest request = request_to(path);
   request.method = "POST";
   request.body = std::move(body);
   request.headers.emplace_back("Content-Type", "application/json");
   auto response = net::http::perform(request);
-  if (response) return json_body(*std::move(response), path, true);
+  if (response) return *std::move(response);
   Failure failure = failure_from(response.error(), false);
   if (response.error().code == ErrorCode::timed_out || response.error().code == ErrorCode::io) {
     failure.code = ExitCode::unsettled;
     failure.message += ": whether the gateway acted on it is unknown; the audit log will tell";
   }
   return std::unexpected(std::move(failure));
+}
+
+std::expected<std::string, Failure> GatewayClient::post_json(std::string_view path, std::string body) const {
+  auto response = post(path, std::move(body));
+  if (!response) return std::unexpected(std::move(response.error()));
+  return json_body(*std::move(response), path, true);
 }
 
 Result<net::http::ClientResponse> GatewayClient::get(std::string_view path) const {

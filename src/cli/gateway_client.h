@@ -33,7 +33,9 @@ class GatewayClient {
   /// GET; anything but 200 with a JSON body is a Failure.
   [[nodiscard]] std::expected<std::string, Failure> get_json(std::string_view path) const;
 
-  /// POST of a JSON body; anything but 200 with a JSON body is a Failure.
+  /// POST of a JSON body with whatever comes back. After a Failure whose code is unsettled, the gateway may have acted.
+  [[nodiscard]] std::expected<net::http::ClientResponse, Failure> post(std::string_view path, std::string body) const;
+  /// The same; anything but 200 with a JSON body is a Failure.
   [[nodiscard]] std::expected<std::string, Failure> post_json(std::string_view path, std::string body) const;
 
   /// GET with whatever comes back.

@@ -64,6 +64,21 @@ std::string json_for_terminal(std::string_view json) {
   return out;
 }
 
+std::string json_line(std::string_view json) {
+  std::string out;
+  out.reserve(json.size() + 1);
+  size_t at = 0;
+  while (at < json.size()) {
+    if (json[at] == '"') {
+      at = copy_string(json, at, out);
+    } else {
+      if (!is_space(json[at])) out += json[at];
+      ++at;
+    }
+  }
+  return out += '\n';
+}
+
 std::string pretty_json(std::string_view json) {
   std::string out;
   out.reserve(json.size() * 2);

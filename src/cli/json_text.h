@@ -14,4 +14,7 @@ std::string json_for_terminal(std::string_view json);
 /// The same, indented by two spaces, with a final newline. `json` must be valid.
 std::string pretty_json(std::string_view json);
 
+/// The same on one line, with a final newline, for streams of objects.
+std::string json_line(std::string_view json);
+
 }  // namespace hive::cli

@@ -39,8 +39,10 @@ class AuditCommands : public audit::LogTest {
     CommandRun result;
     CLI::App app;
     app.require_subcommand(1);
-    OutputOptions format{.json = as_json, .color = false};
-    add_audit_commands(app, result.exit_code, format);
+    Environment environment = [](std::string_view) { return std::nullopt; };
+    Output output(STDOUT_FILENO, STDERR_FILENO);
+    Context context{environment, output, GlobalOptions{}, OutputOptions{.json = as_json, .color = false}};
+    add_audit_commands(app, result.exit_code, context);
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     words.insert(words.begin(), "audit");

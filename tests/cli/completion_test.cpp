@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/approval_fixture.h"
 #include "cli/program_run.h"
 
 namespace hive::cli {
@@ -55,6 +56,27 @@ TEST_F(CompletionTest, OffersValuesOfOptions) {
   EXPECT_EQ(complete({"--cacert", ""}), ":files\n");
   EXPECT_EQ(complete({"tools", "--agent", ""}), "edge-1\tagent\nweb\tagent\n");
   EXPECT_THAT(complete({"call", "--agent", "web", "--tool", "get"}), HasSubstr("get_metrics\t"));
+}
+
+TEST_F(CompletionTest, OffersTheIdsOfRequests) {
+  gateway_.answers["/api/approvals?status=pending"] = {
+      200, "[" + test::approval_json(test::first_id) + "," + test::approval_json("$(reboot)") + "]"};
+  gateway_.answers["/api/approvals?status=all"] = {200, "[" + test::approval_json(test::second_id) + "]"};
+  for (const char* command : {"approve", "deny", "withdraw"}) {
+    EXPECT_EQ(complete({"approvals", command, "3f"}), std::string(test::first_id) + "\talice: edge-1__run_command\n");
+  }
+  EXPECT_THAT(complete({"approvals", "result", ""}), HasSubstr(test::second_id));
+  EXPECT_THAT(complete({"approvals", "show", ""}), HasSubstr(test::second_id));
+  EXPECT_EQ(complete({"approvals", "show", "3f2b", ""}), "");
+  EXPECT_EQ(complete({"approvals", "watch", ""}), "");
+  EXPECT_THAT(complete({"approvals", ""}), AllOf(HasSubstr("approve\t"), HasSubstr("watch\t")));
+}
+
+TEST_F(CompletionTest, OffersFilesToThoseWhoTakeThem) {
+  EXPECT_EQ(complete({"policy", "test", ""}), ":files\n");
+  EXPECT_EQ(complete({"config", "apply", ""}), ":files\n");
+  EXPECT_EQ(complete({"config", "show", ""}), "");
+  EXPECT_THAT(complete({"explain", "edge-1__r"}), HasSubstr("edge-1__run_command\t"));
 }
 
 TEST_F(CompletionTest, OffersToolsAndTheirArguments) {

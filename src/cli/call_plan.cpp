@@ -1,0 +1,126 @@
+#include "cli/call_plan.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/call_arguments.h"
+#include "cli/fleet_view.h"
+#include "cli/standard_input.h"
+
+namespace hive::cli {
+
+namespace {
+
+constexpr size_t max_arguments_bytes = size_t{1} << 20;
+constexpr size_t max_name_bytes = 256;
+
+/// Why a tool is not in the list: a wrong name is the user's to mend, an agent may come back.
+Failure not_offered(std::string_view command, const std::string& name, const std::vector<ToolView>& tools) {
+  std::string prefix = name.substr(0, name.find("__") + 2);
+  std::vector<std::string_view> names;
+  for (const ToolView& tool : tools) {
+    if (tool.name.starts_with(prefix)) names.push_back(tool.name);
+  }
+  std::string agent = escape_for_terminal(prefix.substr(0, prefix.size() - 2));
+  if (names.empty()) {
+    return {.code = ExitCode::unreachable,
+            .message = fmt::format("agent {} offers no tools: it is offline or unknown (see `myrmex agents`); the call "
+                                   "was not sent",
+                                   agent),
+            .reason = "agent_offline"};
+  }
+  auto nearest = nearest_name(name, names);
+  return {
+      .code = ExitCode::usage,
+      .message = fmt::format("{}: agent {} has no tool {}{}", command, agent, quote_briefly(name.substr(prefix.size())),
+                             nearest ? "; did you mean " + quote_briefly(*nearest) + "?"
+                                     : "; `myrmex tools --agent " + agent + "` lists them")};
+}
+
+/// The schema gives the words their types: without it `args=-h` would be a text where the tool wants a list. A guess
+/// could make another call of it, so without the schema only words that carry their type are sent.
+std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway, const CallPlan& plan,
+                                                    std::string_view command) {
+  bool is_needed = needs_schema(plan.words);
+  auto body = gateway.get_json("/api/tools");
+  if (!body) {
+    if (!is_needed && body.error().code != ExitCode::interrupted) return "";
+    body.error().message = "the tools could not be read, so the arguments have no types and the call was not sent: " +
+                           body.error().message + " (key:=json and --arguments need no types)";
+    return std::unexpected(std::move(body.error()));
+  }
+  auto tools = parse_tools(*body);
+  if (!tools) {
+    if (!is_needed) return "";
+    return std::unexpected(
+        Failure{.code = ExitCode::error,
+                .message = "the tools could not be read, so the call was not sent: " + tools.error().message,
+                .outcome = protocol::Outcome::denied});
+  }
+  auto found = std::ranges::find(*tools, plan.tool, &ToolView::name);
+  if (found != tools->end()) return found->input_schema;
+  if (!is_needed) return "";
+  return std::unexpected(not_offered(command, plan.tool, *tools));
+}
+
+}  // namespace
+
+bool is_tool_name(std::string_view name) {
+  size_t split = name.find("__");
+  return name.size() <= max_name_bytes && split != std::string_view::npos && split > 0 && split + 2 < name.size() &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+Result<CallPlan> make_call_plan(const CallWords& options, std::string_view command) {
+  CallPlan plan;
+  plan.words = options.words;
+  plan.tool = options.tool;
+  if (plan.tool.empty()) {
+    if (plan.words.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "{}: which tool? Use `myrmex {} AGENT__TOOL [key=value ...]`; `myrmex tools` lists them", command,
+                  command);
+    }
+    plan.tool = plan.words.front();
+    plan.words.erase(plan.words.begin());
+    if (plan.tool.find('=') != std::string::npos) {
+      return fail(ErrorCode::invalid_argument, "{}: the tool's name must come before {}", command,
+                  quote_briefly(plan.tool));
+    }
+  }
+  if (!options.agent.empty()) {
+    if (plan.tool.find("__") != std::string::npos) {
+      return fail(ErrorCode::invalid_argument, "{}: --agent {} and {} both name an agent: give one of them", command,
+                  quote_briefly(options.agent), quote_briefly(plan.tool));
+    }
+    plan.tool = options.agent + "__" + plan.tool;
+  }
+  if (!is_tool_name(plan.tool)) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: {} is not the name of a tool: use AGENT__TOOL; `myrmex tools` lists them", command,
+                quote_briefly(plan.tool));
+  }
+  if (options.arguments == "-") {
+    plan.base = TRY(read_standard_input(max_arguments_bytes, "--arguments -"));
+  } else if (!options.arguments.empty()) {
+    plan.base = options.arguments;
+  }
+  // Bad words are the user's to mend before anything is sent.
+  TRY(call_arguments(plan.base, plan.words));
+  return plan;
+}
+
+std::expected<std::string, Failure> planned_arguments(const GatewayClient& gateway, const CallPlan& plan,
+                                                      std::string_view command) {
+  std::expected<std::string, Failure> schema;
+  if (!plan.words.empty()) schema = input_schema_of(gateway, plan, command);
+  if (!schema) return schema;
+  auto arguments = call_arguments(plan.base, plan.words, *schema);
+  if (!arguments) return std::unexpected(Failure{ExitCode::usage, arguments.error().message});
+  if (auto known = check_argument_names(*arguments, *schema); !known) {
+    return std::unexpected(Failure{ExitCode::usage, fmt::format("{}: {}", command, known.error().message)});
+  }
+  return *std::move(arguments);
+}
+
+}  // namespace hive::cli
