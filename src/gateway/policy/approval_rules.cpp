@@ -32,7 +32,10 @@ ApprovalRules::ApprovalRules(const config::GatewayConfig& config, const RuleText
 std::string ApprovalRules::people(protocol::Tier tier) const {
   const Tier& entry = of(tier);
   std::string text = entry.count == 1 ? "another admin" : fmt::format("{} other admins", entry.count);
-  if (!entry.groups.empty()) text += " of " + list_text(entry.groups);
+  if (!entry.groups.empty()) {
+    text +=
+        fmt::format(" of {} {}", entry.groups.size() == 1 ? "the group" : "one of the groups", list_text(entry.groups));
+  }
   return text;
 }
 
@@ -70,7 +73,7 @@ Decision ApprovalRules::check_group(const Principal& approver, protocol::Tier ti
                   });
   if (admitted) return Decision::allow();
   return {Verdict::deny, "group",
-          fmt::format("a call of tier {} needs {}; you are in none of these groups", protocol::to_string(tier),
+          fmt::format("a call of tier {} needs the approval of {}, where you are no member", protocol::to_string(tier),
                       people(tier)),
           entry.rule};
 }

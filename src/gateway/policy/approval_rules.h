@@ -23,7 +23,7 @@ class ApprovalRules {
   [[nodiscard]] unsigned needed(protocol::Tier tier) const { return of(tier).count; }
   /// The line that says which tiers wait.
   [[nodiscard]] const std::string& asking_rule() const { return asking_rule_; }
-  /// "1 other admin", "2 other admins of ops or security".
+  /// "another admin", "2 other admins of one of the groups ops, security".
   [[nodiscard]] std::string people(protocol::Tier tier) const;
 
   [[nodiscard]] Decision check_role(const Principal& approver) const;

@@ -65,7 +65,7 @@ class ConfiguredPolicy final : public Policy {
   [[nodiscard]] Decision check_approval(const Question& question) const override {
     if (!approvals_.asks(question.tier)) return Decision::allow();
     return {Verdict::ask, "approval_required",
-            fmt::format("{} is of tier {} here and runs when {} approved it", shown(question.tool),
+            fmt::format("{} is of tier {} here and needs the approval of {}", shown(question.tool),
                         protocol::to_string(question.tier), approvals_.people(question.tier)),
             approvals_.asking_rule()};
   }

@@ -133,10 +133,10 @@ TEST_F(PolicyTest, TiersOnTheListWaitForOtherPeople) {
   Decision asked = policy->check_approval({operator_, "edge-1", "run_command", "{}", Tier::write});
   EXPECT_EQ(asked.verdict, Verdict::ask);
   EXPECT_EQ(asked.reason, "approval_required");
-  EXPECT_EQ(asked.message, "\"run_command\" is of tier write here and runs when another admin approved it");
+  EXPECT_EQ(asked.message, "\"run_command\" is of tier write here and needs the approval of another admin");
   EXPECT_EQ(asked.rule, "gateway.json:20: require_approval_tiers = write, admin");
   asked = policy->check_approval({operator_, "edge-1", "run_command", "{}", Tier::admin});
-  EXPECT_NE(asked.message.find("2 other admins of ops, security"), std::string::npos);
+  EXPECT_NE(asked.message.find("2 other admins of one of the groups ops, security"), std::string::npos);
   EXPECT_EQ(policy->approvals_needed(Tier::write), 1u);
   EXPECT_EQ(policy->approvals_needed(Tier::admin), 2u);
 }
