@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "config/gateway_check.h"
+#include "configuration_store.h"
 #include "crypto/ssh_key.h"
 #include "event_recorder.h"
 #include "gateway/audit/log.h"
@@ -95,13 +98,19 @@ struct Service::State {
   std::unique_ptr<net::ssh::Server> ssh_server;
   std::unique_ptr<net::http::Server> https_server;
   std::unique_ptr<net::http::Server> http_server;
+  std::unique_ptr<FileConfigurationStore> configuration;
+  std::mutex reload_mutex;  // the signal's thread and the surface's may both reload
   std::atomic<bool> ready = false;
-  bool stopped = false;
+  bool stopped = false;  // guarded by reload_mutex
 
   Result<void> open_log();
   Result<void> open_database();
   void make_fleet();
   Result<void> listen();
+  void open_configuration();
+  Result<void> check(const std::string& text) const;
+  Result<std::vector<std::string>> reload();
+  Result<std::vector<std::string>> apply_file();
   Result<void> open_approvals();
   Result<void> open_enrolment();
   Result<void> listen_ssh();
@@ -261,11 +270,65 @@ Result<void> Service::State::listen() {
   }
   dependencies.is_ready = [this] { return ready.load(); };
   dependencies.approvals = approvals.get();
+  open_configuration();
+  dependencies.configuration = configuration.get();
   dependencies.enrolment = enrolment.get();
   dependencies.host_key = TRY(crypto::PrivateKey::load(config.host_key_path)).public_key().to_line();
   api = rest::Api::create(std::move(dependencies), std::move(first_settings));
   surface = api->handler();
   return {};
+}
+
+void Service::State::open_configuration() {
+  configuration = std::make_unique<FileConfigurationStore>(
+      config.source_path, log.get(),
+      FileConfigurationStore::Hooks{.check = [this](const std::string& text) { return check(text); },
+                                    .reload = [this] { return reload(); }});
+}
+
+// Whether the gateway would start with this text in the place of its file.
+Result<void> Service::State::check(const std::string& text) const {
+  config::GatewayConfig next = TRY(
+      config::parse_gateway_config(text, config.source_path, net::vault::with_vault(config::SecretSources::system())));
+  config::GatewayFindings findings = config::check_gateway_files(next);
+  if (findings.errors.empty()) return {};
+  return fail(ErrorCode::invalid_argument, "{}", join(findings.errors, "\n"));
+}
+
+// Names the settings that need a restart.
+Result<std::vector<std::string>> Service::State::apply_file() {
+  config::GatewayConfig next =
+      TRY(config::load_gateway_config(config.source_path, net::vault::with_vault(config::SecretSources::system())));
+  auto next_policy = policy::make_policy(next, clock, policy.get());
+  std::shared_ptr<oidc::Provider> provider =
+      oidc::provider_of(next, runtime, clock, settings.load()->identity_provider);
+  auto next_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(next), next_policy,
+                                               certificate_names, clock, provider));
+  TRY_CONTEXT("authorized_keys_path", authorized_keys->check());
+  // The last step that can fail, and it changes nothing when it does.
+  if (https_server != nullptr) TRY_CONTEXT("certificate", https_server->reload_certificate());
+  policy = next_policy;
+  funnel->set_policy(next_policy);
+  settings.store(next_settings);
+  if (provider != nullptr) provider->prepare();
+  api->apply(std::move(next_settings));
+  log::set_level(next.log_level);
+  return changed_settings_that_need_a_restart(config, next);
+}
+
+Result<std::vector<std::string>> Service::State::reload() {
+  std::lock_guard lock(reload_mutex);
+  if (stopped) return fail(ErrorCode::unavailable, "the gateway stops");
+  Result<std::vector<std::string>> restart = apply_file();
+  if (!restart) {
+    events->configuration_reloaded(false, restart.error().message);
+    return restart;
+  }
+  std::string keys = join(*restart, ", ");
+  if (!keys.empty()) log::warning("these settings changed and need a restart", {{"keys", keys}});
+  events->configuration_reloaded(true, keys.empty() ? "" : "needs a restart: " + keys);
+  log::info("the configuration is reloaded", {{"file", config.source_path}});
+  return restart;
 }
 
 Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -291,40 +354,16 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
 }
 
 Result<void> Service::reload() {
-  auto apply = [this]() -> Result<std::string> {
-    config::GatewayConfig next = TRY(config::load_gateway_config(
-        state_->config.source_path, net::vault::with_vault(config::SecretSources::system())));
-    auto policy = policy::make_policy(next, state_->clock, state_->policy.get());
-    std::shared_ptr<oidc::Provider> provider =
-        oidc::provider_of(next, state_->runtime, state_->clock, state_->settings.load()->identity_provider);
-    auto settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(next), policy,
-                                            state_->certificate_names, state_->clock, provider));
-    TRY_CONTEXT("authorized_keys_path", state_->authorized_keys->check());
-    // The last step that can fail, and it changes nothing when it does.
-    if (state_->https_server != nullptr) TRY_CONTEXT("certificate", state_->https_server->reload_certificate());
-    state_->policy = policy;
-    state_->funnel->set_policy(policy);
-    state_->settings.store(settings);
-    if (provider != nullptr) provider->prepare();
-    state_->api->apply(std::move(settings));
-    log::set_level(next.log_level);
-    std::string restart = join(changed_settings_that_need_a_restart(state_->config, next), ", ");
-    if (!restart.empty()) log::warning("these settings changed and need a restart", {{"keys", restart}});
-    return restart;
-  };
-  Result<std::string> restart = apply();
-  if (!restart) {
-    state_->events->configuration_reloaded(false, restart.error().message);
-    return std::unexpected(restart.error());
-  }
-  state_->events->configuration_reloaded(true, restart->empty() ? "" : "needs a restart: " + *restart);
-  log::info("the configuration is reloaded", {{"file", state_->config.source_path}});
+  TRY(state_->reload());
   return {};
 }
 
 void Service::stop(std::chrono::milliseconds patience) {
   State& state = *state_;
-  if (std::exchange(state.stopped, true)) return;
+  {
+    std::lock_guard lock(state.reload_mutex);
+    if (std::exchange(state.stopped, true)) return;
+  }
   log::info("stopping", {{"calls_in_flight", state.funnel->in_flight()}});
   state.ready = false;
   state.ssh_server->stop_accepting();
