@@ -8,6 +8,8 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { LeakWatch } from './leaks.mjs';
+
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 
 // Runs a program to its end. Never throws for an exit code; `code` is null when a signal ended it.
@@ -95,6 +97,7 @@ export class Hive {
     const base = fs.mkdtempSync(path.join(os.tmpdir(), 'hive-e2e-'));
     const hive = new Hive(path.join(base, 'hive'));
     hive.base = base;
+    hive.leaks = new LeakWatch();
     hive.args = ['--dir', hive.dir];
     const first = ['--agents', String(agents)];
     if (profile) {
@@ -125,9 +128,15 @@ export class Hive {
 
   // Stops everything and removes the folder. Also when the test failed in the middle.
   async stop() {
-    const result = await script('down', [...this.args, '--remove']);
-    fs.rmSync(this.base, { recursive: true, force: true });
-    assert.equal(result.code, 0, `./hive down failed:\n${result.stderr}`);
+    const ended = await script('down', this.args);
+    try {
+      this.leaks?.check(this.dir);
+    } finally {
+      const result = await script('down', [...this.args, '--remove']);
+      fs.rmSync(this.base, { recursive: true, force: true });
+      assert.equal(ended.code, 0, `./hive down failed:\n${ended.stderr}`);
+      assert.equal(result.code, 0, `./hive down --remove failed:\n${result.stderr}`);
+    }
   }
 
   down(...options) {
@@ -154,13 +163,26 @@ export class Hive {
   }
 
   // The operator's command line with the environment of DIR/env.
-  myrmex(args, { env = {}, ...options } = {}) {
-    return run('myrmex', args, { env: { ...this.env, ...env }, ...options });
+  // `shows`: what of its output is a secret that it exists to show; a function of the output.
+  async myrmex(args, { env = {}, shows, ...options } = {}) {
+    const result = await run('myrmex', args, { env: { ...this.env, ...env }, ...options });
+    const secrets = shows ? [shows(result)].flat() : [];
+    for (const secret of secrets) this.leaks?.add(secret, `what myrmex ${args[0]} made`);
+    this.leaks?.heard(`the output of myrmex ${args.join(' ')}`, result.stdout + result.stderr, { shows: secrets });
+    return result;
   }
 
-  async fetch(route, { token = this.env.MYRMEX_TOKEN, headers = {}, ...options } = {}) {
+  // Answers are remembered, streams apart. `shows`: as for myrmex(), a function of the answer's text.
+  async fetch(route, { token = this.env.MYRMEX_TOKEN, headers = {}, shows, ...options } = {}) {
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    return fetch(this.env.MYRMEX_HTTP_URL + route, { ...options, headers: { ...authorization, ...headers } });
+    const response = await fetch(this.env.MYRMEX_HTTP_URL + route, { ...options, headers: { ...authorization, ...headers } });
+    if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
+    const body = Buffer.from(await response.arrayBuffer());
+    const secrets = shows ? [shows(body.toString())].flat() : [];
+    for (const secret of secrets) this.leaks?.add(secret, `what ${route} made`);
+    this.leaks?.heard(`the answer to ${options.method ?? 'GET'} ${route}`,
+      JSON.stringify([...response.headers]) + body.toString('latin1'), { shows: secrets });
+    return new Response(body.length > 0 ? body : null, { status: response.status, headers: response.headers });
   }
 
   // POST /api/call. Returns the status, what the headers say, and the parsed body.
