@@ -128,7 +128,7 @@ test('the two-person restart: one asks, another approves, it runs once, and who 
   assert.equal((await get('/api/status', tokens.bob)).body.pending_approvals, 0);
 
   const reasons = events('approval_refused').map((entry) => entry.reason);
-  for (const reason of ['role', 'own_request', 'scope']) assert.ok(reasons.includes(reason), reason);
+  for (const reason of ['role', 'own_request', 'scope', 'digest_differs', 'approval_decided']) assert.ok(reasons.includes(reason), reason);
   assert.equal(events('approval_granted').length, 1);
 });
 

@@ -48,6 +48,22 @@ std::string_view event_of(ApprovalAction action) {
   return "approval_granted";
 }
 
+/// The code by which a refused word is known, here and on every surface.
+std::string reason_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::permission_denied:
+      return error.message.substr(0, error.message.find(':'));
+    case ErrorCode::already_exists:
+      return "approval_decided";
+    case ErrorCode::timed_out:
+      return "approval_expired";
+    case ErrorCode::invalid_argument:
+      return "digest_differs";
+    default:
+      return std::string(to_string(error.code));
+  }
+}
+
 std::unexpected<Error> decided(const Approval& approval) {
   if (approval.status == ApprovalStatus::expired) {
     return fail(ErrorCode::timed_out, "approval {} expired at {}; the call must be asked for again", approval.id,
@@ -110,8 +126,7 @@ void ApprovalDesk::decide_now(store::Connection& connection, Word word, Decider 
   if (!checked) {
     audit::Record refused = record_of(word, *before, "approval_refused");
     refused.outcome = Outcome::denied;
-    refused.reason = is_refused ? checked.error().message.substr(0, checked.error().message.find(':'))
-                                : std::string(to_string(checked.error().code));
+    refused.reason = reason_of(checked.error());
     refused.detail = fmt::format("approval {}, {}: {}", before->id, name_of(word.action), checked.error().message);
     record(std::move(refused));
     return done(std::unexpected(checked.error()));

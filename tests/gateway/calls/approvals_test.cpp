@@ -64,7 +64,7 @@ TEST_F(ApprovalsTest, TheCallRunsOnceWhenSomebodyElseAgreesAndItsRequesterGetsTh
   EXPECT_EQ(twice.error().code, ErrorCode::already_exists);
   EXPECT_EQ(calls_sent(*channel_), 1U);
   EXPECT_THAT(actions(), ElementsAre("approval_requested:approval_required", "approval_granted", "tool_call",
-                                     "tool_call", "approval_refused:already_exists"));
+                                     "tool_call", "approval_refused:approval_decided"));
   auto records = log_.records();
   EXPECT_EQ(records[0].principal, "token:of-alice");
   EXPECT_EQ(records[1].principal, "token:of-bob");

@@ -11,7 +11,7 @@ namespace hive::rest {
 namespace {
 
 constexpr std::array<std::string_view, 4> known_members = {"id", "decision", "digest", "comment"};
-constexpr std::size_t max_comment_bytes = 1024;
+constexpr std::size_t max_comment_bytes = 1000;
 constexpr std::size_t digest_digits = 64;
 
 bool is_lower_hex(std::string_view text) {

@@ -49,7 +49,7 @@ constexpr std::string_view decision_schema =
     R"("id":{"type":"string","pattern":"^[0-9a-f]{32}$"},)"
     R"("decision":{"enum":["approve","reject","withdraw"]},)"
     R"("digest":{"type":"string","pattern":"^[0-9a-f]{64}$","description":"of the request as it was shown; required to approve one whose arguments the list does not show to the end"},)"
-    R"("comment":{"type":"string","maxLength":1024}}})";
+    R"("comment":{"type":"string","maxLength":1000}}})";
 
 constexpr std::string_view explain_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"

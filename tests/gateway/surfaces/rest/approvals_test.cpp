@@ -183,7 +183,7 @@ TEST_F(ApprovalsRouteTest, DecisionsThatMakeNoSenseNeverReachTheDesk) {
            "", "x", "[]", "{}", R"({"id":7,"decision":"approve"})", R"({"id":")" + id + R"("})", decision("allow"),
            decision("Approve"), decision("approve", R"(,"digset":"x")"), decision("approve", R"(,"digest":"x")"),
            decision("approve", R"(,"digest":")" + std::string(64, 'D') + "\""),
-           decision("approve", R"(,"comment":")" + std::string(1025, 'c') + "\""),
+           decision("approve", R"(,"comment":")" + std::string(1001, 'c') + "\""),
            decision("approve", R"(,"decision":"reject")"), decision("approve", R"(,"comment":{})"),
            R"({"id":")" + std::string(300, 'a') + R"(","decision":"approve"})"})
     EXPECT_EQ(problem_code(decide(body), 400), "invalid_request") << body.substr(0, 80);
