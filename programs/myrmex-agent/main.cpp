@@ -18,8 +18,10 @@
 #include "base/log.h"
 #include "config/agent_check.h"
 #include "config/agent_config.h"
+#include "config/secret_reference.h"
 #include "crypto/ssh_key.h"
 #include "net/runtime/runtime.h"
+#include "net/vault/vault.h"
 
 namespace {
 
@@ -52,8 +54,8 @@ Examples:
   myrmex-agent --config /etc/myrmex/agent_config.json
 
 SIGTERM and SIGINT end it in good order: running commands are ended, their results sent. SIGHUP takes up a new private
-key from private_key_path: the agent connects with it before it gives up the old connection. Other settings need a
-restart.
+key from private_key_path, or from where private_key refers to: the agent connects with it before it gives up the old
+connection. Other settings need a restart.
 )";
 
 struct Options {
@@ -100,8 +102,14 @@ hive::Result<Options> parse_options(int argc, char** argv) {
   return options;
 }
 
+hive::config::SecretSources secret_sources() {
+  return hive::net::vault::with_vault(hive::config::SecretSources::system());
+}
+
 int check(const std::string& path, bool json) {
-  hive::config::CheckReport report = hive::config::check_agent_config(path, {.colour = ::isatty(STDOUT_FILENO) == 1});
+  hive::config::SecretSources sources = secret_sources();
+  hive::config::CheckReport report =
+      hive::config::check_agent_config(path, {.colour = ::isatty(STDOUT_FILENO) == 1, .sources = &sources});
   const std::string& text = json ? report.json : report.text;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return bad_configuration;
@@ -116,6 +124,18 @@ sigset_t handled_signals() {
   for (int signal : {SIGTERM, SIGINT, SIGHUP})
     ::sigaddset(&signals, signal);
   return signals;
+}
+
+// The key that the reference in the configuration stands for now; nullopt if there is none that could be used.
+std::optional<hive::config::Secret> read_new_key(const std::string& config_path) {
+  auto config = hive::config::load_agent_config(config_path, secret_sources());
+  if (config && !config->private_key.empty()) {
+    hive::log::info("reloading the private key; other settings need a restart", {{"file", config_path}});
+    return std::move(config->private_key);
+  }
+  hive::log::error("the private key is not reloaded; the old connection stays",
+                   {{"reason", config ? "private_key is not set any more" : config.error().message}});
+  return std::nullopt;
 }
 
 // Whether the file holds a usable key now; if not, the agent goes on as before.
@@ -143,14 +163,15 @@ void wait_for_end(const sigset_t& signals, const std::function<void()>& reload) 
 }
 
 int run(const std::string& config_path) {
-  auto config = hive::config::load_agent_config(config_path);
+  // Vault may be asked for secrets while the configuration is read.
+  ::signal(SIGPIPE, SIG_IGN);
+  auto config = hive::config::load_agent_config(config_path, secret_sources());
   if (!config) {
     fmt::print(stderr, "{}\n", config.error().message);
     return bad_configuration;
   }
   hive::log::set_level(config->log_level);
 
-  ::signal(SIGPIPE, SIG_IGN);
   // Whoever started us may have ignored it, and then the exit statuses of commands would be lost.
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t signals = handled_signals();
@@ -186,7 +207,14 @@ int run(const std::string& config_path) {
   runtime.start();
 
   wait_for_end(signals, [&] {
-    if (check_new_key(config->private_key_path)) worker.post([&] { (*tunnel)->renew(); });
+    if (config->private_key.empty()) {
+      if (check_new_key(config->private_key_path)) worker.post([&] { (*tunnel)->renew(); });
+    } else if (auto key = read_new_key(config_path)) {
+      worker.post([&tunnel, key = *std::move(key)]() mutable {
+        (*tunnel)->use_private_key(std::move(key));
+        (*tunnel)->renew();
+      });
+    }
   });
   hive::agent::EndLimit limit(end_limit);
   std::promise<void> stopped;

@@ -69,6 +69,8 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
 
   void useful_exchange() override { backoff_.reset(); }
 
+  void use_private_key(config::Secret key) override { config_.private_key = std::move(key); }
+
   void renew() override {
     if (!running_) return;
     if (attempt_) {
@@ -98,6 +100,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     options.port = gateway().port;
     options.user = config_.agent_id;
     options.private_key_path = config_.private_key_path;
+    options.private_key = config_.private_key.reveal();
     options.subsystem = std::string(protocol::ssh_subsystem);
     options.max_line_bytes = protocol::default_max_line_bytes;
     options.verify_host_key = [trust = trust_, address = gateway()](const crypto::PublicKey& key) {

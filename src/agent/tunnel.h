@@ -68,6 +68,8 @@ class Tunnel {
   /// own, leaving the first one to the gateway, which closes it when its calls have ended. When the new connection
   /// fails, the first one stays and the log says why. Without a connection the next try comes at once. On the worker.
   virtual void renew() = 0;
+  /// Replaces the key text of a configuration that names no file; renew() and later tries use it. On the worker.
+  virtual void use_private_key(config::Secret key) = 0;
   /// Closes all connections and does not redial. On the worker. A handler's on_closed still follows.
   virtual void stop() = 0;
   /// A request of the gateway was answered: this connection has proved its worth. On the worker.

@@ -12,6 +12,7 @@
 #include "config/agent_config.h"
 #include "config/command_review.h"
 #include "config/file_mode.h"
+#include "config/secret_reference.h"
 #include "crypto/ssh_key.h"
 #include "protocol/document.h"
 
@@ -78,7 +79,7 @@ bool is_under(const std::string& path, const std::string& folder) {
 std::vector<Finding> review_agent(const AgentConfig& config) {
   std::vector<Finding> findings;
   for (const std::string& root : config.file_read_roots) {
-    if (is_under(config.private_key_path, root)) {
+    if (!config.private_key_path.empty() && is_under(config.private_key_path, root)) {
       findings.push_back(
           {"file_read_roots",
            fmt::format("file_read_roots: {} holds the agent's private key, so file_read can read it", root), ""});
@@ -137,7 +138,7 @@ class ReportWriter {
     document_["gateways"] = join_addresses(config);
     report_.text += fmt::format("{}\n\n", style_.bold(fmt::format("{}: agent {}", path, config.agent_id)));
     line("gateways", join_addresses(config));
-    line("key", config.private_key_path);
+    line("key", config.private_key.empty() ? config.private_key_path : "from the reference in private_key");
     line("host key", config.gateway_host_key.empty()
                          ? fmt::format("trust on first use, kept in {}", config.known_host_key_path)
                          : "pinned by gateway_host_key");
@@ -240,11 +241,13 @@ class ReportWriter {
 
 CheckReport check_agent_config(const std::string& path, const CheckOptions& options) {
   ReportWriter writer(options);
-  AgentConfigDraft draft = inspect_agent_config(path);
+  AgentConfigDraft draft =
+      inspect_agent_config(path, options.sources == nullptr ? SecretSources::system() : *options.sources);
   if (draft.error) writer.errors(draft.error->message);
   if (auto problem = problem_of_key(draft.config)) writer.errors(fmt::format("{}: {}", path, *problem));
   // Without a single thing understood there is nothing to explain.
-  bool is_readable = !draft.config.private_key_path.empty() || !draft.config.allowed_commands.empty();
+  bool is_readable = !draft.config.private_key_path.empty() || !draft.config.private_key.empty() ||
+                     !draft.config.allowed_commands.empty();
   if (!draft.error || is_readable) writer.agent(path, draft.config);
   return writer.finish(path);
 }

@@ -6,9 +6,12 @@
 
 namespace hive::config {
 
+struct SecretSources;
+
 /// How `myrmex-agent --check-config` shows its report.
 struct CheckOptions {
-  bool colour = false;  ///< ANSI colours in the text
+  bool colour = false;                     ///< ANSI colours in the text
+  const SecretSources* sources = nullptr;  ///< where references are looked up; null: SecretSources::system()
   /// Where bare command names are looked up: the PATH that commands get.
   std::string search_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 };

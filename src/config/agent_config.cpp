@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/strings.h"
+#include "config/document.h"
 #include "config/file_mode.h"
 #include "config/key.h"
 #include "config/pattern.h"
@@ -14,12 +15,12 @@ namespace hive::config {
 
 namespace {
 
-constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 constexpr std::size_t max_commands = 1000;
 
 struct Draft : AgentConfig {
   std::optional<GatewayAddress> single_gateway;
   bool names_a_gateway = false;  ///< perhaps wrongly, which has been reported then
+  bool names_a_key = false;      ///< in one of the two ways, perhaps wrongly as well
 };
 
 // The name is what a caller says and, unless it is absolute, what is looked up on PATH. A relative path with a slash
@@ -84,7 +85,7 @@ constexpr Key<AllowedCommand> command_keys[] = {
 };
 
 std::optional<GatewayAddress> read_address(Reader& reader, const Value& value) {
-  std::optional<std::string> text = reader.string(value);
+  std::optional<std::string> text = reader.string_or_reference(value);
   if (!text) return std::nullopt;
   Result<GatewayAddress> address = parse_gateway_address(*text);
   if (address) return *std::move(address);
@@ -106,7 +107,7 @@ void read_gateway_addrs(Reader& reader, const Value& value, Draft& draft) {
 }
 
 void read_agent_id(Reader& reader, const Value& value, Draft& draft) {
-  std::optional<std::string> id = reader.string(value);
+  std::optional<std::string> id = reader.string_or_reference(value);
   if (!id) return;
   if (Result<void> checked = check_agent_id(*id); !checked) {
     reader.problem(value, checked.error().message);
@@ -116,7 +117,7 @@ void read_agent_id(Reader& reader, const Value& value, Draft& draft) {
 }
 
 void read_gateway_host_key(Reader& reader, const Value& value, Draft& draft) {
-  std::optional<std::string> line = reader.string(value);
+  std::optional<std::string> line = reader.string_or_reference(value);
   if (!line || line->empty()) return;
   Result<crypto::PublicKey> key = crypto::PublicKey::from_line(*line);
   if (!key) {
@@ -126,6 +127,29 @@ void read_gateway_host_key(Reader& reader, const Value& value, Draft& draft) {
   } else {
     draft.gateway_host_key = *std::move(line);
   }
+}
+
+void read_private_key_path(Reader& reader, const Value& value, Draft& draft) {
+  if (draft.names_a_key) reader.problem(value, "private_key is set as well; remove one of the two");
+  draft.names_a_key = true;
+  store_required_path<&Draft::private_key_path>(reader, value, draft);
+}
+
+// In the file it would be copied with the file: into backups, tickets and version control.
+void read_private_key(Reader& reader, const Value& value, Draft& draft) {
+  if (!says_something(value.raw)) return;
+  if (draft.names_a_key) {
+    reader.problem(value, "private_key_path is set as well; remove one of the two");
+  }
+  draft.names_a_key = true;
+  std::optional<Secret> text = reader.referred_text(
+      value, "write a reference, as in env:NAME or vault:PATH#FIELD, or set private_key_path instead");
+  if (!text) return;
+  if (Result<crypto::PrivateKey> key = crypto::PrivateKey::from_openssh(text->reveal()); !key) {
+    reader.problem(value, key.error().message);
+    return;
+  }
+  draft.private_key = *std::move(text);
 }
 
 void read_allowed_commands(Reader& reader, const Value& value, Draft& draft) {
@@ -167,12 +191,8 @@ constexpr Key<Draft> agent_keys[] = {
      read_agent_id},
     {{.name = "gateway_addr", .type = "string", .default_value = ""}, read_gateway_addr},
     {{.name = "gateway_addrs", .type = "list of strings", .default_value = "[]"}, read_gateway_addrs},
-    {{.name = "private_key_path",
-      .type = "path",
-      .default_value = "",
-      .required = true,
-      .remedy = "make a key with: ssh-keygen -t ed25519 -N \"\" -C AGENT_ID -f id_ed25519"},
-     store_required_path<&Draft::private_key_path>},
+    {{.name = "private_key_path", .type = "path", .default_value = ""}, read_private_key_path},
+    {{.name = "private_key", .type = "reference", .default_value = "", .secret = true}, read_private_key},
     {{.name = "gateway_host_key", .type = "string", .default_value = "trust on first use"}, read_gateway_host_key},
     {{.name = "known_host_key_path", .type = "path", .default_value = "private_key_path + \".gateway_hostkey\""},
      store_path<&Draft::known_host_key_path>},
@@ -205,6 +225,12 @@ void join_gateways(Reader& reader, Draft& draft) {
   }
 }
 
+void check_key(Reader& reader, const Draft& draft) {
+  if (draft.names_a_key) return;
+  reader.problem_with_file(
+      "private_key_path is not set; make a key with: ssh-keygen -t ed25519 -N \"\" -C AGENT_ID -f id_ed25519");
+}
+
 void check_files(Reader& reader, const Draft& draft) {
   if (Result<void> mode = check_configuration_mode(reader.file(), false); !mode) {
     reader.problem_with_file(mode.error().message);
@@ -215,8 +241,9 @@ void check_files(Reader& reader, const Draft& draft) {
   }
 }
 
-AgentConfigDraft read_agent_config(std::string_view text, const std::string& path, bool on_disk) {
-  Reader reader(text, path, SecretSources::system());
+AgentConfigDraft read_agent_config(std::string_view text, const std::string& path, const SecretSources& sources,
+                                   bool on_disk) {
+  Reader reader(text, path, sources);
   Draft draft;
   draft.source_path = path;
   draft.log_paths = {"/var/log/syslog", "/var/log/messages", "/var/log/auth.log", "/var/log/system.log"};
@@ -224,8 +251,12 @@ AgentConfigDraft read_agent_config(std::string_view text, const std::string& pat
   if (!document) return {static_cast<AgentConfig&&>(std::move(draft)), reader.error()};
   read_members<Draft>(reader, *document, agent_keys, draft);
   join_gateways(reader, draft);
+  check_key(reader, draft);
   if (on_disk) check_files(reader, draft);
-  if (draft.known_host_key_path.empty()) draft.known_host_key_path = draft.private_key_path + ".gateway_hostkey";
+  if (draft.known_host_key_path.empty()) {
+    draft.known_host_key_path = draft.private_key_path.empty() ? reader.folder() + "/gateway_hostkey"
+                                                               : draft.private_key_path + ".gateway_hostkey";
+  }
   std::optional<Error> error;
   if (!reader.ok()) error = reader.error();
   return {static_cast<AgentConfig&&>(std::move(draft)), std::move(error)};
@@ -239,18 +270,26 @@ Result<AgentConfig> accept(AgentConfigDraft draft) {
 }  // namespace
 
 Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path) {
-  return accept(read_agent_config(text, path, false));
+  return parse_agent_config(text, path, SecretSources::system());
+}
+
+Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path, const SecretSources& sources) {
+  return accept(read_agent_config(text, path, sources, false));
 }
 
 Result<AgentConfig> load_agent_config(const std::string& path) {
-  std::string text = TRY(read_file(path, max_file_bytes));
-  return accept(read_agent_config(text, path, true));
+  return load_agent_config(path, SecretSources::system());
 }
 
-AgentConfigDraft inspect_agent_config(const std::string& path) {
-  Result<std::string> text = read_file(path, max_file_bytes);
+Result<AgentConfig> load_agent_config(const std::string& path, const SecretSources& sources) {
+  std::string text = TRY(read_file(path, max_document_bytes));
+  return accept(read_agent_config(text, path, sources, true));
+}
+
+AgentConfigDraft inspect_agent_config(const std::string& path, const SecretSources& sources) {
+  Result<std::string> text = read_file(path, max_document_bytes);
   if (!text) return {{}, std::move(text).error()};
-  return read_agent_config(*text, path, true);
+  return read_agent_config(*text, path, sources, true);
 }
 
 std::vector<PlacedKey> agent_config_keys() {

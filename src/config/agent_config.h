@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/secret.h"
 
 namespace hive::config {
+
+struct SecretSources;
 
 /// One entry of allowed_commands.
 struct AllowedCommand {
@@ -34,9 +37,11 @@ struct AgentConfig {
   std::string source_path;
   std::string agent_id;
   std::vector<GatewayAddress> gateways;
-  std::string private_key_path;
-  std::string gateway_host_key;     ///< pinned public key line; empty: trust on first use
-  std::string known_host_key_path;  ///< default: private_key_path + ".gateway_hostkey"
+  std::string private_key_path;  ///< empty: private_key is set
+  Secret private_key;            ///< text of an OpenSSH key file, checked; empty: private_key_path is set
+  std::string gateway_host_key;  ///< pinned public key line; empty: trust on first use
+  /// Default: private_key_path + ".gateway_hostkey"; without that path, "gateway_hostkey" in the file's folder.
+  std::string known_host_key_path;
   std::vector<AllowedCommand> allowed_commands;
   std::vector<std::string> file_read_roots;  ///< folders under which file_read may read; empty: nothing
   std::vector<std::string> log_paths;        ///< text logs for read_logs; default: the reference's four
@@ -49,14 +54,17 @@ struct AgentConfig {
 Result<GatewayAddress> parse_gateway_address(std::string_view text);
 
 /// Loads and checks a file. All problems are reported together, one a line, each naming file and field.
-/// Relative paths in the file are relative to the file's folder.
+/// Relative paths in the file are relative to the file's folder. `sources` say where references are looked up; without
+/// them, in the environment and in files alone. Blocks.
 Result<AgentConfig> load_agent_config(const std::string& path);
+Result<AgentConfig> load_agent_config(const std::string& path, const SecretSources& sources);
 /// What a file says as far as it can be understood, with all that is wrong with it: for reports, never to run with.
 struct AgentConfigDraft {
   AgentConfig config;          ///< an entry of allowed_commands that `error` names is there, perhaps incomplete
   std::optional<Error> error;  ///< what load_agent_config() fails with
 };
-AgentConfigDraft inspect_agent_config(const std::string& path);
+AgentConfigDraft inspect_agent_config(const std::string& path, const SecretSources& sources);
 Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path);
+Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path, const SecretSources& sources);
 
 }  // namespace hive::config

@@ -8,27 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/clock.h"
 #include "base/result.h"
+#include "config/secret.h"
 
 namespace hive::config {
 
 struct SecretSources;
-
-/// A secret of the configuration. Prints as "[redacted]" wherever it is formatted by mistake.
-class Secret {
- public:
-  Secret() = default;
-  explicit Secret(std::string value) : value_(std::move(value)) {}
-  [[nodiscard]] const std::string& reveal() const { return value_; }
-  [[nodiscard]] bool empty() const { return value_.empty(); }
-  bool operator==(const Secret&) const = default;
-
- private:
-  std::string value_;
-};
 
 /// A bearer token and its role. The token is written out, or stands as "sha256:" and the 64 lower-case hexadecimal
 /// digits of its SHA-256, which `myrmex token hash` prints.
@@ -116,11 +102,3 @@ Result<GatewayConfig> parse_gateway_config(std::string_view text, const std::str
                                            const SecretSources& sources);
 
 }  // namespace hive::config
-
-/// So that a secret that is formatted by mistake shows nothing.
-template <>
-struct fmt::formatter<hive::config::Secret> : fmt::formatter<std::string_view> {
-  auto format(const hive::config::Secret& /*secret*/, fmt::format_context& context) const {
-    return fmt::formatter<std::string_view>::format("[redacted]", context);
-  }
-};

@@ -201,6 +201,37 @@ std::optional<std::string> Reader::path(const Value& value) {
   return (std::filesystem::path(folder_) / *text).lexically_normal().string();
 }
 
+std::optional<std::string> Reader::string_or_reference(const Value& value) {
+  std::optional<std::string> text = string(value);
+  if (!text || !is_secret_reference(*text)) return text;
+  Result<std::string> resolved = resolve_secret(*text, sources_);
+  if (!resolved) {
+    problem(value, resolved.error().message);
+    return std::nullopt;
+  }
+  if (has_control_character(*resolved)) {
+    problem(value, fmt::format("{} resolves to a text with control characters or line breaks", quote(*text)));
+    return std::nullopt;
+  }
+  return *std::move(resolved);
+}
+
+std::optional<Secret> Reader::referred_text(const Value& value, std::string_view remedy) {
+  std::optional<std::string> text = json::decode_string(value.raw);
+  if (!text) {
+    wrong_type(value, "a string");
+    return std::nullopt;
+  }
+  if (!is_secret_reference(trim(*text))) {
+    problem(value, fmt::format("must not stand in the file; {}", remedy));
+    return std::nullopt;
+  }
+  Result<std::string> resolved = resolve_secret(trim(*text), sources_);
+  if (resolved) return Secret(*std::move(resolved));
+  problem(value, resolved.error().message);
+  return std::nullopt;
+}
+
 std::optional<Secret> Reader::secret(const Value& value) {
   std::optional<std::string> text = json::decode_string(value.raw);
   if (!text) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "config/gateway_config.h"
+#include "config/secret.h"
 #include "config/secret_reference.h"
 
 namespace hive::config {
@@ -53,6 +53,10 @@ class Reader {
   std::vector<std::string> string_list(const Value& value);
   /// A path; a relative one is taken from the folder of the file.
   std::optional<std::string> path(const Value& value);
+  /// A text that may stand elsewhere: a reference is resolved. It is no secret.
+  std::optional<std::string> string_or_reference(const Value& value);
+  /// A secret of several lines, which must stand elsewhere: only a reference is accepted. `remedy` says what to write.
+  std::optional<Secret> referred_text(const Value& value, std::string_view remedy);
   /// A secret or a reference to one, resolved. Empty text is a problem.
   std::optional<Secret> secret(const Value& value);
   /// A bearer token, its hash ("sha256:" and 64 lower-case hexadecimal digits), or a reference to either.

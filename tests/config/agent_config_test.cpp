@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/secret_reference.h"
 #include "config/temporary_folder.h"
+#include "crypto/ssh_key.h"
 
 namespace hive::config {
 namespace {
@@ -276,6 +278,72 @@ TEST(ParseGatewayAddress, RefusesWhatIsNotAnAddress) {
                                 "a\nb:1"}) {
     EXPECT_FALSE(parse_gateway_address(text)) << text;
   }
+}
+
+class ReferringAgentConfig : public ::testing::Test {
+ protected:
+  Result<AgentConfig> read(std::string_view text) { return parse_agent_config(text, "/etc/hive/agent.json", sources_); }
+  std::string problems(std::string_view text) {
+    Result<AgentConfig> config = read(text);
+    return config ? "" : config.error().message;
+  }
+
+  std::string key_ = crypto::PrivateKey::generate("a1").value().to_openssh();
+  SecretSources sources_{
+      .environment = [this](const std::string& name) -> std::optional<std::string> {
+        if (name == "ID") return "a1";
+        if (name == "GATEWAY") return "gw-1:2222\n";
+        if (name == "LINES") return "gw-1\ngw-2";
+        if (name == "KEY") return key_;
+        if (name == "JUNK") return "hush-junk";
+        return std::nullopt;
+      },
+      .file = [](const std::string& path) -> Result<std::string> { return fail(ErrorCode::not_found, "{}", path); },
+      .vault = [this](const std::string& path, const std::string& field) -> Result<std::string> {
+        if (path == "secret/data/a1" && field == "key") return key_;
+        return fail(ErrorCode::unavailable, "vault.example:8200: connection refused");
+      },
+  };
+};
+
+TEST_F(ReferringAgentConfig, TakesItsIdentityAndItsKeyFromElsewhere) {
+  Result<AgentConfig> config =
+      read(R"({"agent_id":"env:ID","gateway_addr":"${GATEWAY}","gateway_addrs":["env:GATEWAY","gw-2"],
+               "private_key":"vault:secret/data/a1#key"})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->agent_id, "a1");
+  ASSERT_EQ(config->gateways.size(), 2U);
+  EXPECT_EQ(config->gateways[0].to_string(), "gw-1:2222");
+  EXPECT_TRUE(crypto::PrivateKey::from_openssh(config->private_key.reveal()));
+  EXPECT_EQ(config->private_key_path, "");
+  EXPECT_EQ(config->known_host_key_path, "/etc/hive/gateway_hostkey");
+}
+
+TEST_F(ReferringAgentConfig, WantsOneKeyAndNotInTheFile) {
+  EXPECT_THAT(problems(R"({"agent_id":"a","gateway_addr":"g"})"), HasSubstr("private_key_path is not set"));
+  for (std::string_view order :
+       {R"("private_key_path":"/k","private_key":"env:KEY")", R"("private_key":"env:KEY","private_key_path":"/k")"}) {
+    EXPECT_THAT(problems(fmt::format(R"({{"agent_id":"a","gateway_addr":"g",{}}})", order)),
+                HasSubstr("one of the two"))
+        << order;
+  }
+  std::string plain = problems(R"({"agent_id":"a","gateway_addr":"g","private_key":"hush"})");
+  EXPECT_THAT(plain, HasSubstr("private_key: must not stand in the file; write a reference"));
+  EXPECT_THAT(plain, Not(HasSubstr("hush")));
+}
+
+TEST_F(ReferringAgentConfig, NamesTheReferenceThatCannotBeUsedAndNeverAValue) {
+  auto with_key = [&](std::string_view reference) {
+    return problems(fmt::format(R"({{"agent_id":"a","gateway_addr":"g","private_key":"{}"}})", reference));
+  };
+  EXPECT_THAT(with_key("env:NONE"), HasSubstr("\"env:NONE\" cannot be resolved"));
+  EXPECT_THAT(with_key("vault:secret/data/b#key"), HasSubstr("vault.example:8200: connection refused"));
+  EXPECT_THAT(with_key("env:JUNK"), HasSubstr("private_key: "));
+  EXPECT_THAT(with_key("env:JUNK"), Not(HasSubstr("hush")));
+  EXPECT_THAT(problems(R"({"agent_id":"a","gateway_addr":"env:LINES","private_key":"env:KEY"})"),
+              HasSubstr("gateway_addr: \"env:LINES\" resolves to a text with control characters"));
+  EXPECT_THAT(problems(R"({"agent_id":"env:NONE","gateway_addr":"g","private_key":"env:KEY"})"),
+              HasSubstr("agent_id: the secret reference \"env:NONE\""));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "config/agent_config.h"
 #include "config/gateway_keys.h"
 #include "config/key_info.h"
+#include "config/secret_reference.h"
+#include "crypto/ssh_key.h"
 
 namespace hive::config {
 namespace {
@@ -94,8 +96,14 @@ TEST(Documentation, DescribesEveryKeyOfTheGateway) {
 TEST(Documentation, ShowsAgentConfigurationsThatLoad) {
   std::vector<std::string> examples = examples_of(page("configuration-agent.md"));
   ASSERT_FALSE(examples.empty());
+  const crypto::PrivateKey key = crypto::PrivateKey::generate("web-1").value();
+  const SecretSources sources{
+      .environment = [](const std::string&) -> std::optional<std::string> { return "web-1"; },
+      .file = [](const std::string& path) -> Result<std::string> { return fail(ErrorCode::not_found, "{}", path); },
+      .vault = [&](const std::string&, const std::string&) -> Result<std::string> { return key.to_openssh(); },
+  };
   for (const std::string& example : examples) {
-    Result<AgentConfig> config = parse_agent_config(example, "/etc/myrmex/agent_config.json");
+    Result<AgentConfig> config = parse_agent_config(example, "/etc/myrmex/agent_config.json", sources);
     EXPECT_TRUE(config) << config.error().message;
   }
 }
@@ -104,6 +112,7 @@ TEST(Documentation, ShowsGatewayConfigurationsThatLoad) {
   const SecretSources sources{
       .environment = [](const std::string& name) -> std::optional<std::string> { return "value-of-" + name; },
       .file = [](const std::string&) -> Result<std::string> { return "token"; },
+      .vault = [](const std::string& path, const std::string& field) -> Result<std::string> { return path + field; },
   };
   std::vector<std::string> examples = examples_of(page("configuration-gateway.md"));
   ASSERT_FALSE(examples.empty());

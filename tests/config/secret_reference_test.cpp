@@ -63,7 +63,7 @@ TEST(SecretReference, RefusesWhatIsIncomplete) {
   EXPECT_THAT(error_of("env:"), HasSubstr("does not name an environment variable"));
   EXPECT_THAT(error_of("env:1A"), HasSubstr("does not name an environment variable"));
   EXPECT_THAT(error_of("file:relative"), HasSubstr("absolute path"));
-  EXPECT_THAT(error_of("vault:a#b"), HasSubstr("Vault is not supported yet"));
+  EXPECT_THAT(error_of("vault:a#b"), HasSubstr("does not read from Vault"));
 }
 
 TEST(SecretReference, RefusesASecretThatIsEmpty) {

@@ -36,7 +36,9 @@ struct Prepared {
 
 Result<Prepared> prepare(const ClientOptions& options) {
   Prepared prepared;
-  prepared.key = TRY_CONTEXT("SSH private key", crypto::PrivateKey::load(options.private_key_path));
+  prepared.key = TRY_CONTEXT("SSH private key", options.private_key.empty()
+                                                    ? crypto::PrivateKey::load(options.private_key_path)
+                                                    : crypto::PrivateKey::from_openssh(options.private_key));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -220,10 +222,12 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
         const int result = ssh_userauth_publickey(session_.get(), nullptr, private_key_.get());
         if (result == SSH_AUTH_AGAIN) return Step::wait;
         if (result == SSH_AUTH_DENIED || result == SSH_AUTH_PARTIAL) {
+          std::string_view origin =
+              options_.private_key.empty() ? std::string_view(options_.private_key_path) : "of the configuration";
           return failed(ErrorCode::permission_denied,
                         fmt::format("authentication refused: the server does not accept the key {} ({}) for user {}; "
                                     "add its public line, with the user as comment, to the server's authorized_keys",
-                                    key_->public_key().fingerprint(), options_.private_key_path, quote(options_.user)));
+                                    key_->public_key().fingerprint(), origin, quote(options_.user)));
         }
         if (result != SSH_AUTH_SUCCESS) {
           return failed(ErrorCode::unavailable, fmt::format("authentication failed: {}", session_.error_text()));

@@ -18,6 +18,8 @@ struct ClientOptions {
   std::uint16_t port = 2222;
   std::string user;
   std::string private_key_path;
+  /// The text of an OpenSSH key file, instead of private_key_path; empty: read the file, at every try.
+  std::string private_key = {};
   std::string subsystem = "mcp";
   /// Decides about the key that the server proved to have. An error refuses the connection with its message.
   std::function<Result<void>(const crypto::PublicKey& host_key)> verify_host_key;

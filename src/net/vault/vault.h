@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "config/gateway_config.h"
+#include "config/secret.h"
 #include "config/secret_reference.h"
 
 /// Secrets in HashiCorp Vault or OpenBao, read by their HTTP API: engines KV version 1 and 2.

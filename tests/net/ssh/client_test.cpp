@@ -145,6 +145,17 @@ TEST_F(ClientTest, AKeyThatTheServerDoesNotKnowIsNamedWithTheRemedy) {
   EXPECT_THAT(error.message, HasSubstr("authorized_keys"));
 }
 
+TEST_F(ClientTest, AKeyThatIsGivenAsTextNeedsNoFile) {
+  ClientOptions options = client_options();
+  options.private_key = read_file(options.private_key_path, 1 << 16).value();
+  options.private_key_path.clear();
+  EXPECT_TRUE(connect_client(options));
+  options.private_key = read_file(folder.path("stranger"), 1 << 16).value();
+  EXPECT_THAT(connect_error(options).message, HasSubstr("of the configuration"));
+  options.private_key = "junk";
+  EXPECT_THAT(connect_error(options).message, HasSubstr("SSH private key"));
+}
+
 TEST_F(ClientTest, AKeyFileThatOthersCanReadIsRefused) {
   ClientOptions options = client_options();
   ASSERT_EQ(::chmod(options.private_key_path.c_str(), 0640), 0);
