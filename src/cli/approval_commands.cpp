@@ -155,7 +155,7 @@ std::string decided_text(ApprovalDecision decision, const ApprovalView& approval
     return fmt::format("approved, {} of {}: {} waits for more people\n", given, required, what);
   }
   return fmt::format("approved, {} of {}: {} runs now; `myrmex approvals result {}` shows how it ends\n", given,
-                     required, what, approval.id);
+                     required, what, approval.id.substr(0, shown_id_digits));
 }
 
 }  // namespace

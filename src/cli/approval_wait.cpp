@@ -62,11 +62,10 @@ std::expected<ApprovalResult, Failure> await_result(Context& context, const Gate
 }
 
 std::string how_to_follow(std::string_view id) {
-  std::string safe = escape_for_terminal(id);
+  std::string brief = escape_for_terminal(id.substr(0, shown_id_digits));
   return fmt::format(
-      "`myrmex approvals result {} --wait` fetches the result, `myrmex approvals withdraw {}` takes the "
-      "request back",
-      safe, safe);
+      "`myrmex approvals result {} --wait` fetches the result, `myrmex approvals withdraw {}` takes it back", brief,
+      brief);
 }
 
 }  // namespace hive::cli

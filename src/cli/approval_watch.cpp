@@ -11,7 +11,7 @@ namespace hive::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds shortest_interval = std::chrono::seconds(2);
+constexpr std::chrono::milliseconds shortest_interval = std::chrono::seconds(1);
 /// A list that takes long to get is asked for less often, so that watching costs the gateway a twentieth of a core at
 /// most.
 constexpr int interval_per_effort = 20;

@@ -30,15 +30,14 @@ ExitCode report_pending(Context& context, const CallOptions& options, const Gate
   std::string id = fields->text("approval_id");
   std::string expires = fields->text("expires_at");
   std::int64_t required = std::max<std::int64_t>(fields->number("required"), 1);
-  std::string what = fmt::format("waits for the approval of {}{}{}; nothing ran yet",
-                                 required == 1 ? "a second person" : fmt::format("{} other people", required),
+  std::string tier = fields->text("tier");
+  std::string what = fmt::format("waits{} for the approval of {}{}{}; nothing ran yet",
                                  id.empty() ? "" : " as " + escape_for_terminal(id),
-                                 expires.empty() ? "" : ", until " + escape_for_terminal(expires));
-  if (std::string tier = fields->text("tier"); !tier.empty()) what += " (tier " + escape_for_terminal(tier) + ")";
-  if (!is_approval_id(id)) {
-    return fail_call(context, {ExitCode::pending_approval, what});
-  }
-  what += fmt::format(": they say `myrmex approvals approve {}`", id.substr(0, shown_id_digits));
+                                 required == 1 ? "a second person" : fmt::format("{} other people", required),
+                                 tier.empty() ? "" : " (tier " + escape_for_terminal(tier) + ")",
+                                 expires.empty() ? "" : " until " + escape_for_terminal(expires));
+  if (!is_approval_id(id)) return fail_call(context, {ExitCode::pending_approval, what});
+  what += fmt::format(". They say `myrmex approvals approve {}`", id.substr(0, shown_id_digits));
   if (!options.wait) {
     if (context.format.json) context.output.write(pretty_json(response.body));
     return context.fail_with({ExitCode::pending_approval, what + "; " + how_to_follow(id)});

@@ -19,7 +19,7 @@ Style style_of(std::string_view verdict) {
   return verdict == "deny" ? Style::bad : Style::warning;
 }
 
-std::string why_of(const GateView& gate) {
+std::string message_of(const GateView& gate) {
   if (gate.message.empty()) return gate.reason;
   return gate.reason.empty() ? gate.message : fmt::format("{} ({})", gate.message, gate.reason);
 }
@@ -31,9 +31,12 @@ std::string as_text(const ExplanationView& explanation, const std::string& tool,
   if (!explanation.reason.empty()) text += " (" + escape_for_terminal(explanation.reason) + ")";
   text += fmt::format("\nIts tier is {}: {}\n\n", escape_for_terminal(explanation.tier),
                       escape_for_terminal(explanation.tier_rule));
-  Table table({"GATE", "VERDICT", "WHY", "RULE"});
-  for (const GateView& gate : explanation.gates)
-    table.add({gate.gate, gate.verdict, why_of(gate), gate.rule});
+  Table table({"GATE", "VERDICT", "WHY"});
+  for (const GateView& gate : explanation.gates) {
+    std::string message = message_of(gate);
+    table.add({gate.gate, gate.verdict, gate.rule.empty() ? message : gate.rule});
+    if (!gate.rule.empty() && !message.empty()) table.add({"", "", message});
+  }
   // Rules name a file and a line: cutting them would hide what the command is for.
   return text + table.render(0, color);
 }

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "cli/call_arguments.h"
-#include "config/gateway_keys.h"
+#include "config/gateway_config.h"
 #include "config/secret_reference.h"
 #include "crypto/sha256.h"
 #include "gateway/policy/authenticator.h"
@@ -31,6 +31,9 @@ config::SecretSources placeholder_sources() {
     return value ? value : placeholder_for("env:" + name);
   };
   sources.file = [](const std::string& path) -> Result<std::string> { return placeholder_for("file:" + path); };
+  sources.vault = [](const std::string& path, const std::string& field) -> Result<std::string> {
+    return placeholder_for("vault:" + path + "#" + field);
+  };
   return sources;
 }
 
@@ -129,8 +132,9 @@ OfflinePolicy::OfflinePolicy(OfflinePolicy&&) noexcept = default;
 OfflinePolicy& OfflinePolicy::operator=(OfflinePolicy&&) noexcept = default;
 
 Result<OfflinePolicy> OfflinePolicy::load(const std::string& path, const Clock& clock) {
+  // Parsed, not loaded as at a start: modes of files matter where the gateway runs, not where its policy is tested.
   std::string text = TRY(read_file(path, max_file_bytes));
-  config::GatewayConfig config = TRY(config::read_gateway_config(text, path, placeholder_sources(), false));
+  config::GatewayConfig config = TRY(config::parse_gateway_config(text, path, placeholder_sources()));
   auto state =
       std::make_unique<State>(State{.config = std::move(config), .clock = clock, .policy = {}, .authenticator = {}});
   state->policy = policy::make_policy(state->config, clock);

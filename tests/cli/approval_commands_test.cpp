@@ -145,8 +145,8 @@ TEST_F(ApprovalsTest, ApprovingSendsTheDigestOfWhatWasShown) {
   EXPECT_EQ(approved.exit_code, 0) << approved.error;
   EXPECT_EQ(gateway_.last_body(), std::string("{\"id\":\"") + first_id +
                                       R"(","decision":"approve","digest":"d1d1d1","comment":"change \"4711\""})");
-  EXPECT_THAT(approved.out,
-              AllOf(HasSubstr("approved, 1 of 1: edge-1__run_command for alice runs now"), HasSubstr(first_id)));
+  EXPECT_THAT(approved.out, AllOf(HasSubstr("approved, 1 of 1: edge-1__run_command for alice runs now"),
+                                  HasSubstr("result 3f2a9c1d`")));
   gateway_.answers["/api/approvals"] = {200, R"({"id":"x","status":"pending","approvals":1,"required":2})"};
   EXPECT_THAT(run({"approve", "3f2a", "--yes"}).out, HasSubstr("1 of 2: edge-1__run_command for alice waits for more"));
 }

@@ -43,10 +43,10 @@ TEST_F(ExplainTest, ShowsWhatEachGateSaysAndTheLineThatDecides) {
   EXPECT_EQ(explained.out,
             "e__run_command would wait for the approval of other people (approval_required)\n"
             "Its tier is admin: gateway.json:9: risk_tiers.run_command\n\n"
-            "GATE       VERDICT   WHY                                               RULE\n"
-            "role       allow                                                       gateway.json:4: tokens[0]\n"
-            "approval   ask       one admin must agree\\x1b[2J (approval_required)   gateway.json:12: "
-            "require_approval_tiers\n");
+            "GATE       VERDICT   WHY\n"
+            "role       allow     gateway.json:4: tokens[0]\n"
+            "approval   ask       gateway.json:12: require_approval_tiers\n"
+            "                     one admin must agree\\x1b[2J (approval_required)\n");
 }
 
 TEST_F(ExplainTest, EachVerdictHasItsExitCode) {

@@ -25,10 +25,10 @@ constexpr const char* configuration = R"({
   "auth_token": "env:NOT_SET_ANYWHERE_HERE",
   "tokens": {
     "sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff": {"role": "operator", "identity": "alice"},
-    "file:/nowhere/token": "read-only"
+    "vault:secret/data/hive#reader": "read-only"
   },
   "scoped_tokens": [
-    {"token": "agenix:web", "role": "operator", "identity": "bob", "agents": ["edge-1"], "tools": ["get_*", "run_command"]},
+    {"token": "file:/nowhere/token", "role": "operator", "identity": "bob", "agents": ["edge-1"], "tools": ["get_*", "run_command"]},
     {"token": "env:OLD_TOKEN_OF_A_TEST", "role": "operator", "identity": "carol", "agents": ["*"], "tools": ["*"],
      "expires_at": "2020-01-01T00:00:00Z"}
   ],
