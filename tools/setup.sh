@@ -135,7 +135,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   nothing=false
   $check || install_packages
 fi
-if wanted_group test && ! hive_node >/dev/null; then install_npm tests; fi
+if wanted_group test; then install_npm tests; fi
 if wanted_group bench; then install_npm bench; fi
 
 if $check; then

@@ -46,7 +46,7 @@ class CachingProvider final : public Provider, public std::enable_shared_from_th
 
   void prepare() override {
     std::unique_lock lock(mutex_);
-    if (!keys_) begin_fetch(lock);
+    if (!keys_) begin_fetch(lock, Cause::age);
   }
 
   void stop() override {
@@ -67,20 +67,23 @@ class CachingProvider final : public Provider, public std::enable_shared_from_th
     std::unique_lock lock(mutex_);
     std::shared_ptr<const KeySet> keys = keys_;
     bool is_stale = !keys || clock_.steady_now() - fetched_at_ >= options_.stale_after;
-    if (is_stale && wait_for_keys(lock, waiting)) return;
-    if (keys && clock_.steady_now() - fetched_at_ >= options_.refresh_after) begin_fetch(lock);
+    if (is_stale && wait_for_keys(lock, waiting, Cause::age)) return;
+    if (keys && clock_.steady_now() - fetched_at_ >= options_.refresh_after) begin_fetch(lock, Cause::age);
     lock.unlock();
 
     KeySet::Verdict verdict = keys ? keys->verify(waiting.token) : KeySet::Verdict::unknown_key;
     if (keys && verdict == KeySet::Verdict::unknown_key) {
       lock.lock();
-      if (wait_for_keys(lock, waiting)) return;
+      if (wait_for_keys(lock, waiting, Cause::unknown_key)) return;
       lock.unlock();
     }
     waiting.done(judge(waiting, keys, verdict));
   }
 
  private:
+  /// Why keys are fetched. Anybody can invent a key id, nobody can make keys old.
+  enum class Cause { age, unknown_key };
+
   struct Waiting {
     net::Worker* worker;
     Jwt token;
@@ -92,30 +95,30 @@ class CachingProvider final : public Provider, public std::enable_shared_from_th
     std::unique_lock lock(mutex_);
     SteadyTime now = clock_.steady_now();
     if (!keys_ || now - fetched_at_ >= options_.stale_after) return nullptr;
-    if (now - fetched_at_ >= options_.refresh_after) begin_fetch(lock);
+    if (now - fetched_at_ >= options_.refresh_after) begin_fetch(lock, Cause::age);
     return remembered_.find(digest);
   }
 
   /// Lets a token wait for the fetch that runs or begins now. False when none may begin, and it must be judged by what
   /// is there.
-  bool wait_for_keys(std::unique_lock<std::mutex>& lock, Waiting& waiting) {
+  bool wait_for_keys(std::unique_lock<std::mutex>& lock, Waiting& waiting, Cause cause) {
     if (waiting_.size() >= options_.max_waiting) return false;
-    begin_fetch(lock);
+    begin_fetch(lock, cause);
     if (!fetching_) return false;
     waiting_.push_back(std::move(waiting));
     return true;
   }
 
   /// Unless a fetch runs, or the last one is too recent.
-  void begin_fetch(const std::unique_lock<std::mutex>& /*held*/) {
+  void begin_fetch(const std::unique_lock<std::mutex>& /*held*/, Cause cause) {
     if (fetching_ || stopped_ || clock_.steady_now() < next_fetch_) return;
     fetching_ = true;
-    runtime_.run_blocking([self = shared_from_this()] {
-      self->end_fetch(fetch_keys(self->options_.issuer, self->fetch_, self->cancel_.get()));
+    runtime_.run_blocking([self = shared_from_this(), cause] {
+      self->end_fetch(fetch_keys(self->options_.issuer, self->fetch_, self->cancel_.get()), cause);
     });
   }
 
-  void end_fetch(Result<std::shared_ptr<const KeySet>> fetched) {
+  void end_fetch(Result<std::shared_ptr<const KeySet>> fetched, Cause cause) {
     std::vector<Waiting> waiting;
     std::shared_ptr<const KeySet> keys;
     bool stopped = false;
@@ -130,8 +133,12 @@ class CachingProvider final : public Provider, public std::enable_shared_from_th
       } else {
         failures_ = std::min(failures_ + 1, 10U);
       }
-      std::chrono::milliseconds pause = options_.cool_down;
-      if (failures_ > 0) pause = std::min(pause, std::chrono::milliseconds(1000) * (1U << (failures_ - 1)));
+      std::chrono::milliseconds pause{0};
+      if (failures_ > 0) {
+        pause = std::min<std::chrono::milliseconds>(options_.cool_down, std::chrono::seconds(1U << (failures_ - 1)));
+      } else if (cause == Cause::unknown_key) {
+        pause = options_.cool_down;
+      }
       next_fetch_ = now + with_jitter(pause);
       fetching_ = false;
       stopped = stopped_;

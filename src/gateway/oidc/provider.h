@@ -20,7 +20,7 @@ struct ProviderOptions {
   std::string audience;
   std::string role_claim;
   std::string ca_certificate_path;  ///< empty: the system's store
-  /// After a fetch, this long and up to half as long again nobody's unknown key causes another.
+  /// After a fetch that an unknown key has caused, this long and up to half as long again none causes another.
   std::chrono::seconds cool_down{30};
   std::chrono::seconds refresh_after{3600};  ///< keys of this age are fetched again beside the work
   std::chrono::seconds stale_after{7200};    ///< keys of this age are fetched again before one is believed

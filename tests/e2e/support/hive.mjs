@@ -93,7 +93,8 @@ export class Hive {
   }
 
   // `profile`: the allowed_commands of agent-1, or a function that makes them from a folder for scripts.
-  static async start({ agents = 1, profile } = {}) {
+  // `gateway`: further keys of the gateway's configuration, or a function that makes them.
+  static async start({ agents = 1, profile, gateway } = {}) {
     const base = fs.mkdtempSync(path.join(os.tmpdir(), 'hive-e2e-'));
     const hive = new Hive(path.join(base, 'hive'));
     hive.base = base;
@@ -107,8 +108,10 @@ export class Hive {
     }
     try {
       await hive.up(...first);
+      if (gateway) await hive.configure(typeof gateway === 'function' ? gateway(hive) : gateway, agents);
     } catch (error) {
-      // A start that failed has stopped its processes itself; nobody will call stop() for it.
+      // Nobody will call stop() for it.
+      await script('down', [...hive.args, '--remove']);
       fs.rmSync(base, { recursive: true, force: true });
       throw error;
     }
@@ -124,6 +127,16 @@ export class Hive {
     this.env = Object.fromEntries(text.toString().split('\0').filter(Boolean)
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
     return result;
+  }
+
+  // Adds keys to the gateway's configuration and starts it anew.
+  async configure(keys, agents) {
+    const file = path.join(this.dir, 'gateway/gateway_config.json');
+    const values = { ...JSON.parse(fs.readFileSync(file, 'utf8')), ...keys };
+    fs.writeFileSync(file, JSON.stringify(values, null, 2), { mode: 0o600 });
+    await this.end('gateway', 'SIGTERM');
+    await this.up('--agents', String(agents));
+    await eventually('agent-1 is back', () => this.online('agent-1'));
   }
 
   // Stops everything and removes the folder. Also when the test failed in the middle.

@@ -203,22 +203,29 @@ TEST_F(ProviderTest, AnUnknownKeyIsLookedForOnce) {
   EXPECT_EQ(fake.fetches(), 2);
 }
 
+TEST_F(ProviderTest, AKeyThatIsNewRightAfterAFetchIsFound) {
+  expect_accepted(token(key));
+  fake.serve({next_key.jwk(R"(,"kid":"b")")});
+  expect_accepted(token(next_key, "b"));
+}
+
 TEST_F(ProviderTest, InventedKeyIdsCauseNoStorm) {
   expect_accepted(token(key));
   for (int i = 0; i < 200; ++i)
     expect_refused(token(next_key, "invented-" + std::to_string(i)), CredentialFault::bad_signature, "no key");
-  EXPECT_EQ(fake.fetches(), 1);
+  EXPECT_EQ(fake.fetches(), 2);
   clock.advance(seconds(46));
   for (int i = 0; i < 200; ++i)
     expect_refused(token(next_key, "invented-" + std::to_string(i)), CredentialFault::bad_signature, "no key");
-  EXPECT_EQ(fake.fetches(), 2);
+  EXPECT_EQ(fake.fetches(), 3);
 }
 
 TEST_F(ProviderTest, TheCoolDownLastsThirtySecondsAtLeast) {
   expect_accepted(token(key));
+  expect_refused(token(next_key, "b"), CredentialFault::bad_signature, "no key");
   clock.advance(seconds(29));
   expect_refused(token(next_key, "b"), CredentialFault::bad_signature, "no key");
-  EXPECT_EQ(fake.fetches(), 1);
+  EXPECT_EQ(fake.fetches(), 2);
 }
 
 TEST_F(ProviderTest, AKnownKeysTokensDoNotWaitForAnUnknownOne) {
