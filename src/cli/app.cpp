@@ -14,6 +14,7 @@
 #include "cli/completion.h"
 #include "cli/context.h"
 #include "cli/doctor.h"
+#include "cli/enrolment_commands.h"
 #include "cli/fleet_commands.h"
 #include "cli/gate_commands.h"
 
@@ -28,6 +29,7 @@ constexpr const char* main_footer = R"(Examples:
   myrmex call edge-1__get_metrics
   myrmex call edge-1__run_command name=df args=-h
   myrmex approvals
+  myrmex bootstrap --agent-id edge-2
   myrmex doctor
 
 Exit codes:
@@ -119,8 +121,11 @@ void add_fleet_commands(Program& program) {
   CLI::App& app = program.app;
   app.add_subcommand("status", "agents and upstream servers at a glance")
       ->callback(interruptible(program.context, program.exit_code, run_status));
-  app.add_subcommand("agents", "the agents, with ports and services")
-      ->callback(interruptible(program.context, program.exit_code, run_agents));
+  CLI::App* agents = app.add_subcommand("agents", "the agents, with ports and services");
+  agents->require_subcommand(0, 1);
+  agents->callback([agents, list = interruptible(program.context, program.exit_code, run_agents)] {
+    if (agents->get_subcommands().empty()) list();
+  });
   app.add_subcommand("upstreams", "the MCP servers behind the gateway")
       ->callback(interruptible(program.context, program.exit_code, run_upstreams));
   CLI::App* tools = app.add_subcommand("tools", "the tools that can be called");
@@ -267,6 +272,7 @@ int run(std::vector<std::string> words, const Environment& environment, Output& 
   add_global_options(*program);
   add_fleet_commands(*program);
   add_gate_commands(program->app, program->context, program->exit_code);
+  add_enrolment_commands(program->app, program->context, program->exit_code);
   add_audit_commands(program->app, program->exit_code, program->context);
   add_own_commands(*program);
   return checked_exit_code(parse_and_run(*program, std::move(words)), output);

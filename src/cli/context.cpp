@@ -5,16 +5,33 @@
 
 namespace hive::cli {
 
-std::expected<GatewayClient, Failure> Context::gateway() {
-  auto connection = resolve_connection(options, environment);
+namespace {
+
+std::expected<Connection, Failure> connection_for(const Context& context) {
+  auto connection = resolve_connection(context.options, context.environment);
   if (!connection) return std::unexpected(Failure{ExitCode::usage, connection.error().message});
   for (const std::string& warning : connection->warnings)
-    output.note("warning: " + warning);
+    context.output.note("warning: " + warning);
+  return *std::move(connection);
+}
+
+}  // namespace
+
+std::expected<GatewayClient, Failure> Context::gateway() {
+  auto connection = connection_for(*this);
+  if (!connection) return std::unexpected(connection.error());
   if (connection->token.empty()) {
     return std::unexpected(
         Failure{ExitCode::not_authenticated, "no token: set MYRMEX_TOKEN, or use --token-file FILE or a profile in " +
                                                  escape_for_terminal(profile_file_path(environment))});
   }
+  return GatewayClient(*std::move(connection), options.timeout.value_or(default_timeout), cancel_fd);
+}
+
+std::expected<GatewayClient, Failure> Context::gateway_without_token() {
+  auto connection = connection_for(*this);
+  if (!connection) return std::unexpected(connection.error());
+  connection->token.clear();
   return GatewayClient(*std::move(connection), options.timeout.value_or(default_timeout), cancel_fd);
 }
 

@@ -25,6 +25,9 @@ struct Context {
   /// there.
   [[nodiscard]] std::expected<GatewayClient, Failure> gateway();
 
+  /// The same for what needs no token, which is then not sent either.
+  [[nodiscard]] std::expected<GatewayClient, Failure> gateway_without_token();
+
   /// Prints why a command ends and returns its exit code.
   ExitCode fail_with(const Failure& failure);
 };
