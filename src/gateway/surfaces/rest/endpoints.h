@@ -22,5 +22,10 @@ void post_approval(const ContextPointer& context);
 void post_explain(const ContextPointer& context);
 void get_configuration(const ContextPointer& context);
 void post_configuration(const ContextPointer& context);
+void post_join_token(const ContextPointer& context);
+void post_enrolment(const ContextPointer& context);
+void post_revocation(const ContextPointer& context);
+void get_keys(const ContextPointer& context);
+void post_key(const ContextPointer& context);
 
 }  // namespace hive::rest

@@ -67,6 +67,27 @@ constexpr std::string_view explain_schema =
 constexpr std::string_view configuration_schema =
     R"({"type":"object","description":"the whole configuration, as GET shows it; placeholders keep the secrets that they stand for"})";
 
+constexpr std::string_view join_token_schema =
+    R"({"type":"object","required":["agent_id"],"additionalProperties":false,"properties":{)"
+    R"("agent_id":{"type":"string","description":"1 to 64 characters of A-Z a-z 0-9 _ -, without __; not gateway"},)"
+    R"("ttl_seconds":{"type":"integer","minimum":1,"maximum":86400}}})";
+
+constexpr std::string_view enrolment_schema =
+    R"({"type":"object","required":["join_token","agent_id","public_key"],"additionalProperties":false,"properties":{)"
+    R"("join_token":{"type":"string","pattern":"^[0-9a-f]{64}$"},)"
+    R"("agent_id":{"type":"string"},)"
+    R"("public_key":{"type":"string","description":"ssh-ed25519 AAAA...; its comment does not count"}}})";
+
+constexpr std::string_view revocation_schema =
+    R"({"type":"object","required":["agent_id"],"additionalProperties":false,"properties":{)"
+    R"("agent_id":{"type":"string"},)"
+    R"("key":{"type":"string","description":"SHA256:... of one key; without it all keys and open join tokens go"}}})";
+
+constexpr std::string_view key_schema =
+    R"({"type":"object","required":["agent_id","public_key"],"additionalProperties":false,"properties":{)"
+    R"("agent_id":{"type":"string"},)"
+    R"("public_key":{"type":"string","description":"ssh-ed25519 AAAA...; its comment does not count"}}})";
+
 constexpr std::string_view call_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
     R"("name":{"type":"string","description":"AGENT__TOOL, as /api/tools lists it"},)"
@@ -146,6 +167,35 @@ constexpr std::array table = {
           .handler = get_approval_result,
           .summary = "The answer of an approved call as POST /api/call gives it; 202 while it has not ended",
           .parameters = result_parameters},
+    Route{.method = "POST",
+          .path = "/api/enroll/token",
+          .roles = admins,
+          .handler = post_join_token,
+          .summary = "Makes a join token with which one key of one agent can be enrolled, once",
+          .request_schema = join_token_schema},
+    Route{.method = "POST",
+          .path = "/api/enroll",
+          .is_public = true,
+          .handler = post_enrolment,
+          .summary = "Enrols a key with a join token, and tells the gateway's host key",
+          .request_schema = enrolment_schema},
+    Route{.method = "POST",
+          .path = "/api/agents/revoke",
+          .roles = admins,
+          .handler = post_revocation,
+          .summary = "Removes an agent's keys, or one of them, and ends the sessions that stand on them",
+          .request_schema = revocation_schema},
+    Route{.method = "GET",
+          .path = "/api/keys",
+          .roles = admins,
+          .handler = get_keys,
+          .summary = "The authorized_keys file, and what each of its lines means"},
+    Route{.method = "POST",
+          .path = "/api/keys",
+          .roles = admins,
+          .handler = post_key,
+          .summary = "Adds a key of an agent",
+          .request_schema = key_schema},
     Route{.method = "GET",
           .path = "/api/config",
           .roles = admins,

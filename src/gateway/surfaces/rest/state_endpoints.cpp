@@ -19,7 +19,8 @@ void append_own_fields(ObjectWriter& object, const fleet::AgentStatus& agent) {
   object.text("agent_version", agent.agent_version)
       .text("software", agent.software)
       .text("key_fingerprint", agent.key_fingerprint)
-      .number("calls_in_flight", agent.calls_in_flight);
+      .number("calls_in_flight", agent.calls_in_flight)
+      .number("draining_sessions", agent.draining_sessions);
   if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
 }
 

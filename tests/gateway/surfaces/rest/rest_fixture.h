@@ -74,6 +74,8 @@ class RestTest : public testing::Test {
                               .clock = clock,
                               .log = &log,
                               .approvals = with_state ? &approvals : nullptr,
+                              .enrolment = enrolment,
+                              .host_key = "ssh-ed25519 AAAA gateway",
                               .read_audit = [this](const audit::Query& query) { return read_audit(query); },
                               .is_ready = [this] { return ready.load(); },
                               .configuration = with_state ? &configuration : nullptr};
@@ -163,6 +165,7 @@ class RestTest : public testing::Test {
   FakeLog log;
   FakeApprovals approvals;
   FakeConfigurationStore configuration;
+  fleet::Enrolment* enrolment = nullptr;
   bool with_state = true;
   std::atomic<bool> ready = true;
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = [](const audit::Query&) {
