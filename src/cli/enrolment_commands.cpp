@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/bootstrap.h"
 #include "cli/json_text.h"
+#include "cli/prompt.h"
 #include "cli/rotate.h"
 #include "protocol/json.h"
 
@@ -131,14 +132,25 @@ ExitCode run_enroll(Context& context, const Options& options) {
   return ExitCode::success;
 }
 
+std::expected<void, Failure> confirm_revocation(const Context& context, const Options& options) {
+  if (options.yes) return {};
+  std::string what = options.fingerprint.empty() ? fmt::format("every key and the sessions of agent {}", options.agent)
+                                                 : fmt::format("one key of agent {} and its sessions", options.agent);
+  if (!can_ask()) {
+    return std::unexpected(Failure{ExitCode::usage, "nothing is revoked without --yes: this would end " + what});
+  }
+  auto answer = ask_line(fmt::format("End {}? [y/N] ", what), true, context.cancel_fd);
+  if (!answer) {
+    ExitCode code = answer.error().code == ErrorCode::cancelled ? ExitCode::interrupted : ExitCode::error;
+    return std::unexpected(Failure{code, answer.error().message});
+  }
+  if (*answer == "y" || *answer == "Y" || *answer == "yes") return {};
+  return std::unexpected(Failure{ExitCode::error, "nothing was revoked"});
+}
+
 ExitCode run_revoke(Context& context, const Options& options) {
   if (auto checked = check_id(options.agent); !checked) return context.fail_with(checked.error());
-  if (!options.yes) {
-    return context.fail_with({ExitCode::usage, fmt::format("nothing is revoked without --yes: {} of agent {}",
-                                                           options.fingerprint.empty() ? "this would remove every key"
-                                                                                       : "this would remove one key",
-                                                           options.agent)});
-  }
+  if (auto agreed = confirm_revocation(context, options); !agreed) return context.fail_with(agreed.error());
   auto gateway = context.gateway();
   if (!gateway) return context.fail_with(gateway.error());
   auto body = revoke_agent(*gateway, options.agent, options.fingerprint);
