@@ -6,6 +6,7 @@
 #include "gateway/calls/approval_records.h"
 #include "gateway/calls/approval_rows.h"
 #include "gateway/calls/results.h"
+#include "gateway/policy/identity.h"
 
 namespace hive::calls {
 
@@ -64,6 +65,14 @@ std::string reason_of(const Error& error) {
   }
 }
 
+/// By whichever credential and spelling, as a requester is told from an approver.
+bool is_same_person(const ApprovalVote& vote, const policy::Principal& by) {
+  for (std::string_view spoke : {std::string_view(vote.identity), std::string_view(vote.principal)}) {
+    if (policy::equal_ignoring_case(spoke, by.identity()) || policy::equal_ignoring_case(spoke, by.name)) return true;
+  }
+  return false;
+}
+
 std::unexpected<Error> decided(const Approval& approval) {
   if (approval.status == ApprovalStatus::expired) {
     return fail(ErrorCode::timed_out, "approval {} expired at {}; the call must be asked for again", approval.id,
@@ -90,8 +99,8 @@ Result<void> ApprovalDesk::check_word(const Word& word, const Approval& approval
   if (!decision.allowed()) {
     return fail(ErrorCode::permission_denied, "{}: {}", decision.reason, decision.message);
   }
-  bool has_spoken = std::ranges::any_of(approval.votes,
-                                        [&](const ApprovalVote& vote) { return vote.identity == word.by.identity(); });
+  bool has_spoken =
+      std::ranges::any_of(approval.votes, [&](const ApprovalVote& vote) { return is_same_person(vote, word.by); });
   if (word.action == ApprovalAction::approve && has_spoken) {
     return fail(ErrorCode::already_exists, "you have approved {} already; it needs another person", approval.id);
   }
@@ -174,19 +183,22 @@ void ApprovalDesk::record_decision(const Word& word, const Snapshot& after, Deci
   entry.reason = word.action == ApprovalAction::approve && after->status == ApprovalStatus::pending ? "needs_more" : "";
   entry.detail = fmt::format("approval {} of {}, {} of {}{}{}", after->id, after->subject.principal,
                              after->votes.size(), after->needed, word.comment.empty() ? "" : ": ", word.comment);
-  auto self = shared_from_this();
   auto shared_done = std::make_shared<Decider>(std::move(done));
-  auto queued = given_.log->append(std::move(entry), [self, after, shared_done](Result<std::uint64_t> written) {
-    if (written) {
-      (*shared_done)(after);
-      return self->after_decision(after);
-    }
-    (*shared_done)(fail(ErrorCode::io, "the decision cannot be recorded: {}", written.error().message));
-    self->end(after, after->status, refusal("audit_unavailable", "the approval could not be recorded"), true);
-  });
-  if (queued) return;
-  (*shared_done)(fail(ErrorCode::io, "the decision cannot be recorded: {}", queued.error().message));
-  end(after, after->status, refusal("audit_unavailable", "the approval could not be recorded"), true);
+  auto on_failure = [self = shared_from_this(), after, shared_done](const Error& error) {
+    (*shared_done)(fail(ErrorCode::io, "the decision cannot be recorded: {}", error.message));
+    // The word is on disk, so the request must not wait for others any more: it would run with a word that no entry of
+    // the log tells of.
+    bool waits = after->status == ApprovalStatus::pending;
+    self->end(after, waits ? ApprovalStatus::rejected : after->status,
+              refusal("audit_unavailable", "the approval could not be recorded"), true);
+  };
+  auto queued = given_.log->append(
+      std::move(entry), [self = shared_from_this(), after, shared_done, on_failure](Result<std::uint64_t> written) {
+        if (!written) return on_failure(written.error());
+        (*shared_done)(after);
+        self->after_decision(after);
+      });
+  if (!queued) on_failure(queued.error());
 }
 
 void ApprovalDesk::after_decision(const Snapshot& after) {

@@ -47,7 +47,7 @@ Result<void> ApprovalDesk::restore(store::Connection& connection) {
     auto left = std::clamp<WallTime::duration>(shared->expires_at - now, WallTime::duration::zero(),
                                                shared->expires_at - shared->created_at);
     entry.deadline = steady + left;
-    arguments_bytes_ += shared->subject.arguments.size();
+    if (shared->ended_at) count_ended(*shared);
     if (shared->status == ApprovalStatus::pending) pending_digests_[shared->digest] = shared->id;
     if (shared->status == ApprovalStatus::approved && !shared->outcome) interrupted.push_back(shared);
     entries_.emplace(shared->id, std::move(entry));
@@ -83,10 +83,15 @@ Result<void> ApprovalDesk::admit(const Approval& request) const {
   if (closing_) return fail(ErrorCode::unavailable, "the gateway is stopping and takes no requests");
   std::size_t pending = 0;
   std::size_t of_requester = 0;
+  std::size_t bytes = request.subject.arguments.size();
+  std::size_t bytes_of_requester = bytes;
   for (const auto& [id, entry] : entries_) {
     if (entry.approval->status != ApprovalStatus::pending) continue;
     ++pending;
-    if (entry.approval->subject.identity == request.subject.identity) ++of_requester;
+    bytes += entry.approval->subject.arguments.size();
+    if (entry.approval->subject.identity != request.subject.identity) continue;
+    ++of_requester;
+    bytes_of_requester += entry.approval->subject.arguments.size();
   }
   if (pending >= options_.max_pending) {
     return fail(ErrorCode::resource_exhausted, "{} requests wait for an approval already; decide or withdraw some",
@@ -96,9 +101,13 @@ Result<void> ApprovalDesk::admit(const Approval& request) const {
     return fail(ErrorCode::resource_exhausted, "{} requests of yours wait for an approval already; withdraw some",
                 of_requester);
   }
-  if (arguments_bytes_ + request.subject.arguments.size() > options_.max_arguments_bytes) {
+  if (bytes_of_requester > options_.max_arguments_bytes_per_principal) {
     return fail(ErrorCode::resource_exhausted,
-                "the arguments of all requests are too large together; decide some first");
+                "the arguments of your requests that wait are too large together; withdraw some");
+  }
+  if (bytes > options_.max_arguments_bytes) {
+    return fail(ErrorCode::resource_exhausted,
+                "the arguments of all requests that wait are too large together; decide or withdraw some");
   }
   return {};
 }
@@ -131,7 +140,6 @@ void ApprovalDesk::ask(Approval request, Asker done) {
       made = std::make_shared<const Approval>(std::move(request));
       entry.approval = made;
       entry.askers.push_back(std::move(done));
-      arguments_bytes_ += made->subject.arguments.size();
       pending_digests_[made->digest] = made->id;
       entries_.emplace(made->id, std::move(entry));
     }
@@ -177,8 +185,7 @@ void ApprovalDesk::settle_request(const std::string& id, Result<void> written) {
     askers = std::exchange(found->second.askers, {});
     found->second.on_disk = written.has_value();
     if (!written) {
-      arguments_bytes_ -= approval->subject.arguments.size();
-      pending_digests_.erase(approval->digest);
+      forget_digest(*approval);
       entries_.erase(found);
     }
   }
@@ -238,8 +245,21 @@ void ApprovalDesk::put(const Approval& approval) {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(approval.id);
   if (found == entries_.end()) return;
+  bool had_ended = found->second.approval->ended_at.has_value();
   found->second.approval = std::move(shared);
-  if (approval.status != ApprovalStatus::pending) pending_digests_.erase(approval.digest);
+  if (approval.status != ApprovalStatus::pending) forget_digest(approval);
+  if (approval.ended_at && !had_ended) count_ended(approval);
+}
+
+// A younger request for the same call may have taken the place of one that ran out.
+void ApprovalDesk::forget_digest(const Approval& approval) {
+  auto found = pending_digests_.find(approval.digest);
+  if (found != pending_digests_.end() && found->second == approval.id) pending_digests_.erase(found);
+}
+
+void ApprovalDesk::count_ended(const Approval& approval) {
+  ++ended_;
+  ended_arguments_bytes_ += approval.subject.arguments.size();
 }
 
 Approvals::Snapshot ApprovalDesk::snapshot(std::string_view id) const {

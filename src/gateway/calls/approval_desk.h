@@ -66,11 +66,14 @@ class ApprovalDesk final : public Approvals, public std::enable_shared_from_this
                bool write_outcome);
   void expire_now(store::Connection& connection, const Snapshot& approval);
   void forget_old(store::Connection& connection);
+  [[nodiscard]] bool keeps_too_much() const;  // with mutex_ held
 
   void answer(const std::shared_ptr<Waiter>& waiter, std::string id);
   static void answer_now(const std::shared_ptr<Waiter>& waiter, Result<std::optional<CallResult>> result);
 
   void put(const Approval& approval);
+  void forget_digest(const Approval& approval);  // with mutex_ held
+  void count_ended(const Approval& approval);    // with mutex_ held
   [[nodiscard]] Snapshot snapshot(std::string_view id) const;
   [[nodiscard]] bool reaches(const policy::Principal& viewer, const Approval& approval) const;
   void schedule_sweep(net::Worker& worker);
@@ -82,7 +85,8 @@ class ApprovalDesk final : public Approvals, public std::enable_shared_from_this
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;                // guarded by mutex_
   std::unordered_map<std::string, std::string> pending_digests_;  // digest to id; guarded by mutex_
-  std::size_t arguments_bytes_ = 0;                               // guarded by mutex_; of all entries
+  std::size_t ended_ = 0;                                         // guarded by mutex_; entries that have ended
+  std::size_t ended_arguments_bytes_ = 0;                         // guarded by mutex_; theirs
   bool closing_ = false;                                          // guarded by mutex_
   SteadyTime last_forgetting_;                                    // guarded by mutex_
   net::Timer sweep_timer_;                                        // on the first worker

@@ -103,7 +103,7 @@ void ApprovalDesk::sweep() {
       if (entry.on_disk && entry.approval->status == ApprovalStatus::pending && entry.deadline <= now)
         due.push_back(id);
     }
-    if (now - last_forgetting_ >= forget_period) {
+    if (now - last_forgetting_ >= forget_period || keeps_too_much()) {
       last_forgetting_ = now;
       forget = true;
     }
@@ -119,6 +119,12 @@ void ApprovalDesk::sweep() {
   });
 }
 
+// Some more than what is kept, so that a busy desk does not look through everything for each request that ends.
+bool ApprovalDesk::keeps_too_much() const {
+  return ended_ > options_.max_ended + options_.max_ended / 8 ||
+         ended_arguments_bytes_ > options_.max_arguments_bytes + options_.max_arguments_bytes / 8;
+}
+
 void ApprovalDesk::forget_old(store::Connection& connection) {
   std::vector<Snapshot> done;
   {
@@ -129,14 +135,17 @@ void ApprovalDesk::forget_old(store::Connection& connection) {
   }
   std::ranges::sort(done, std::greater<>(), [](const Snapshot& approval) { return *approval->ended_at; });
   WallTime oldest = given_.clock.wall_now() - options_.keep;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < done.size(); ++i) {
-    if (i < options_.max_ended && *done[i]->ended_at >= oldest) continue;
+    bytes += done[i]->subject.arguments.size();
+    if (i < options_.max_ended && bytes <= options_.max_arguments_bytes && *done[i]->ended_at >= oldest) continue;
     if (Result<void> removed = rows::remove(connection, done[i]->id); !removed) {
       log::error("an old approval cannot be removed", {{"approval", done[i]->id}, {"reason", removed.error().message}});
       return;
     }
     std::lock_guard lock(mutex_);
-    arguments_bytes_ -= done[i]->subject.arguments.size();
+    --ended_;
+    ended_arguments_bytes_ -= done[i]->subject.arguments.size();
     entries_.erase(done[i]->id);
   }
 }
@@ -154,16 +163,16 @@ void ApprovalDesk::result(net::Worker& worker, const policy::Principal& viewer, 
     return answer_now(waiter, fail(ErrorCode::permission_denied, "the result is for the requester and for admins"));
   }
   bool has_ended = false;
-  bool is_closing = false;
+  bool waits = false;
   {
     std::lock_guard lock(mutex_);
     auto found = entries_.find(id);
     has_ended = found == entries_.end() || found->second.approval->outcome.has_value();
-    is_closing = closing_;
-    if (!has_ended && !is_closing && patience.count() > 0) found->second.waiters.push_back(waiter);
+    waits = !has_ended && !closing_ && patience.count() > 0 && found->second.waiters.size() < options_.max_waiters;
+    if (waits) found->second.waiters.push_back(waiter);
   }
   if (has_ended) return answer(waiter, std::move(id));
-  if (is_closing || patience.count() <= 0) return answer_now(waiter, std::optional<CallResult>());
+  if (!waits) return answer_now(waiter, std::optional<CallResult>());
   worker.dispatch([self = shared_from_this(), waiter, id = std::move(id), patience] {
     waiter->timer = waiter->worker.schedule(patience, [self, weak = std::weak_ptr(waiter), id] {
       auto alive = weak.lock();

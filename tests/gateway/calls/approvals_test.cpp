@@ -278,6 +278,36 @@ TEST_F(ApprovalsTest, AsManyPeopleAsTheRuleSaysMustAgree) {
   EXPECT_EQ(calls_sent(*channel_), 1U);
 }
 
+TEST_F(ApprovalsTest, OnePersonCountsOnceInWhateverSpelling) {
+  auto config = config_;
+  config.approvals_required["write"] = {.count = 2, .groups = {}};
+  reload(config);
+  std::string id = ask(call_of(alice_));
+  ASSERT_TRUE(decide(bob_, id, ApprovalAction::approve));
+  policy::Principal by_certificate = person("Bob", policy::Role::admin);
+  by_certificate.name = "Bob";
+  auto twice = decide(by_certificate, id, ApprovalAction::approve);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().code, ErrorCode::already_exists);
+  EXPECT_EQ(calls_sent(*channel_), 0U);
+}
+
+TEST_F(ApprovalsTest, AWordThatCannotBeRecordedEndsARequestThatNeedsMore) {
+  auto config = config_;
+  config.approvals_required["write"] = {.count = 2, .groups = {}};
+  reload(config);
+  for (auto mode : {audit::FakeLog::Mode::failing, audit::FakeLog::Mode::refusing}) {
+    std::string id = ask(call_of(alice_));
+    log_.set_mode(mode);
+    EXPECT_FALSE(decide(bob_, id, ApprovalAction::approve));
+    log_.set_mode(audit::FakeLog::Mode::at_once);
+    EXPECT_EQ(approvals_->find(alice_, id)->status, ApprovalStatus::rejected);
+    EXPECT_EQ(approvals_->find(alice_, id)->reason, "audit_unavailable");
+    EXPECT_FALSE(decide(person("dave", policy::Role::admin), id, ApprovalAction::approve));
+    EXPECT_EQ(calls_sent(*channel_), 0U);
+  }
+}
+
 TEST_F(ApprovalsTest, ResultsAreForTheRequesterAndForAdmins) {
   std::string id = ask(call_of(alice_));
   auto refused = result_of(person("carol"), id);
@@ -335,6 +365,61 @@ TEST_F(ApprovalsTest, OnePersonCannotFillTheDesk) {
   auto result = run(call_of(alice_, "edge-1", "run_command", R"({"name":"one more"})"));
   EXPECT_EQ(result->reason, "approvals_full");
   ask(call_of(person("carol")));
+}
+
+TEST_F(ApprovalsTest, OnePersonCannotFillTheDeskWithLargeArguments) {
+  options_.max_arguments_bytes = 4000;
+  options_.max_arguments_bytes_per_principal = 2000;
+  restart();
+  auto of_size = [](const policy::Principal& who, char letter) {
+    return call_of(who, "edge-1", "run_command", fmt::format(R"({{"name":"{}"}})", std::string(900, letter)));
+  };
+  ask(of_size(alice_, 'a'));
+  ask(of_size(alice_, 'b'));
+  EXPECT_EQ(run(of_size(alice_, 'c'))->reason, "approvals_full");
+  ask(of_size(person("carol"), 'a'));
+}
+
+TEST_F(ApprovalsTest, WhatHasEndedTakesNoPlaceFromWhatWaits) {
+  options_.max_arguments_bytes = 4000;
+  options_.max_ended = 3;
+  restart();
+  for (int i = 0; i < 20; ++i) {
+    std::string arguments = fmt::format(R"({{"name":"{}"}})", std::string(900, static_cast<char>('a' + i)));
+    std::string id = ask(call_of(alice_, "edge-1", "run_command", arguments));
+    ASSERT_TRUE(decide(alice_, id, ApprovalAction::withdraw));
+    clock_.advance(std::chrono::milliseconds(1));
+    approvals_->sweep();
+    settle();
+    EXPECT_LE(approvals_->list(alice_, false).size(), 4U);
+  }
+}
+
+TEST_F(ApprovalsTest, ARequestThatRanOutTakesNothingFromItsSuccessor) {
+  std::string first = ask(call_of(alice_));
+  clock_.advance(config_.approval_ttl);
+  std::string second = ask(call_of(alice_));
+  EXPECT_NE(second, first);
+  approvals_->sweep();
+  settle();
+  EXPECT_EQ(ask(call_of(alice_)), second);
+}
+
+TEST_F(ApprovalsTest, NotMoreWaitForAResultThanFit) {
+  options_.max_waiters = 1;
+  restart();
+  std::string id = ask(call_of(alice_));
+  int answered = 0;
+  for (int i = 0; i < 3; ++i) {
+    approvals_->result(worker(), alice_, id, std::chrono::seconds(30), [&](Result<std::optional<CallResult>> result) {
+      EXPECT_TRUE(result);
+      ++answered;
+    });
+  }
+  settle();
+  EXPECT_EQ(answered, 2);
+  ASSERT_TRUE(decide(alice_, id, ApprovalAction::withdraw));
+  EXPECT_EQ(answered, 3);
 }
 
 TEST_F(ApprovalsTest, AnAgentThatIsOfflineIsNotAskedAbout) {
