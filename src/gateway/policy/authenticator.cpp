@@ -46,8 +46,8 @@ class ConfiguredAuthenticator final : public Authenticator {
  public:
   static Result<std::shared_ptr<const Authenticator>> create(const config::GatewayConfig& config, const Clock& clock) {
     RuleText rules(config);
-    std::shared_ptr<ConfiguredAuthenticator> made(
-        new ConfiguredAuthenticator(clock, TRY(TokenStore::create(config, rules))));
+    TokenStore tokens = TRY(TokenStore::create(config, rules));
+    std::shared_ptr<ConfiguredAuthenticator> made(new ConfiguredAuthenticator(clock, std::move(tokens)));
     TRY(made->take_certificates(config, rules));
     TRY(made->take_proxy(config, rules));
     TRY(made->take_issuer(config, rules));
