@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "gateway/policy/principal.h"
+#include "gateway/upstreams/caller.h"
 #include "protocol/outcome.h"
 
 namespace hive::calls {
@@ -21,14 +23,26 @@ std::string_view to_string(Surface surface);
 std::span<const Surface> all_surfaces();
 std::optional<Surface> surface_from_string(std::string_view name);
 
+/// Who is to answer a call.
+enum class TargetKind {
+  agent,
+  upstream,  ///< an MCP server behind the gateway
+};
+
 /// One call to a tool, wherever it comes from (DESIGN section 4).
 struct Call {
   policy::Principal principal;
   Surface surface = Surface::rest;
   std::string request_id;
-  std::string agent;
-  std::string tool;              ///< without the agent's prefix
+  TargetKind target = TargetKind::agent;
+  std::string agent;             ///< or the upstream's name
+  std::string tool;              ///< without the prefix; for other methods of an upstream than tools/call the method
   std::string arguments = "{}";  ///< raw JSON, already validated by the surface's parser
+  /// For an upstream: the method and its raw params without _meta, which is what people approve then. Empty: tools/call
+  /// with `tool` and `arguments`.
+  std::string method = {};
+  std::string params = {};
+  std::shared_ptr<upstreams::Caller> caller = {};  ///< null: a caller that can be asked nothing
   std::string on_behalf_of;
   bool after_untrusted_text = false;
   std::string approval_id;               ///< of an approved call; the third gate holds it against what was approved
