@@ -101,8 +101,11 @@ void Connection::continue_handshake() {
     default:
       break;
   }
-  if (std::string problem = transport_.client_certificate_problem(); !problem.empty() && server_->may_warn()) {
-    log::warning("a client certificate is not accepted", {{"peer", addresses_.peer}, {"reason", problem}});
+  if (std::string problem = transport_.client_certificate_problem(); !problem.empty()) {
+    if (server_->may_warn()) {
+      log::warning("a client certificate is not accepted", {{"peer", addresses_.peer}, {"reason", problem}});
+    }
+    return linger();  // its request may be on the way already, and closing at once would cost it the alert
   }
   if (!transport_.met_plain_http()) return close();
   transport_.abandon_tls();

@@ -105,6 +105,11 @@ class ClientCertificateTest : public ServerTest {
 
   /// What the server answers to a new connection that shows this identity; empty: nothing was answered.
   std::string ask(const Identity* shown, const std::vector<const Identity*>& chain = {}) {
+    auto response = request(shown, chain);
+    return response ? response->body : "";
+  }
+
+  Result<ClientResponse> request(const Identity* shown, const std::vector<const Identity*>& chain = {}) {
     ClientRequest request;
     request.url = "https://127.0.0.1:" + std::to_string(server->port()) + "/";
     request.ca_certificate_path = files.certificate_path;
@@ -120,8 +125,7 @@ class ClientCertificateTest : public ServerTest {
       request.client_certificate_path = base + ".pem";
       request.client_key_path = base + ".key";
     }
-    auto response = perform(request);
-    return response ? response->body : "";
+    return perform(request);
   }
 
   std::string folder;
@@ -195,6 +199,19 @@ TEST_F(ClientCertificateTest, ABadCertificateIsNotServed) {
   EXPECT_EQ(ask(&expired), "");
   EXPECT_EQ(ask(&for_servers), "");
   EXPECT_EQ(ask(&signed_by_client, {&of_client}), "");
+}
+
+TEST_F(ClientCertificateTest, TheClientLearnsWhyItsCertificateIsRefused) {
+  start_tls();
+  Identity other = authority("Other clients");
+  Identity foreign = issue({}, &other);
+  Identity expired = issue({.days = -1}, &ca);
+  auto response = request(&foreign);
+  ASSERT_FALSE(response);
+  EXPECT_NE(response.error().message.find("unknown ca"), std::string::npos) << response.error().message;
+  response = request(&expired);
+  ASSERT_FALSE(response);
+  EXPECT_NE(response.error().message.find("certificate expired"), std::string::npos) << response.error().message;
 }
 
 TEST_F(ClientCertificateTest, AnIntermediateAuthorityIsFollowed) {
