@@ -141,6 +141,23 @@ test('asking twice for the same is one request', async () => {
   assert.equal((await decide(other, 'withdraw', tokens.alice)).status, 200);
 });
 
+test('many who approve at once are one approval, and the call runs once', async () => {
+  const id = await ask('raced');
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, i) =>
+    decide(id, 'approve', i % 2 === 0 ? tokens.bob : tokens.carol)));
+  assert.equal(answers.filter((answer) => answer.status === 200).length, 1);
+  for (const answer of answers.filter((each) => each.status !== 200)) refused(answer, 409, 'approval_decided');
+  assert.match(text(await result(id, tokens.alice)), /restarted/);
+  assert.equal(restarts().filter((line) => line === 'raced').length, 1);
+});
+
+test('who asks for a stream is told by the status that other people are needed', async () => {
+  const answer = await hive.call('agent-1__run_command', { name: restart, args: ['streamed'] },
+    { token: tokens.alice, headers: { accept: 'text/event-stream' } });
+  assert.equal(answer.status, 202);
+  assert.equal((await decide(answer.body.approval_id, 'withdraw', tokens.alice)).status, 200);
+});
+
 test('a rejected request does not run and says who said no', async () => {
   const id = await ask('rejected');
   assert.equal((await decide(id, 'reject', tokens.bob, { comment: 'not on a Friday' })).body.status, 'rejected');
@@ -317,6 +334,16 @@ test('the configuration goes round without its secrets', async () => {
   for (const { detail } of [...events('config_update'), ...events('config_reload')]) {
     assert.doesNotMatch(detail ?? '', /777/, 'names, never values');
   }
+  assert.equal((await setUp(shown)).status, 200);
+});
+
+test('changes of the configuration that arrive together come one after another', async () => {
+  const shown = await settings();
+  const limits = [501, 502, 503, 504, 505, 506];
+  const answers = await Promise.all(limits.map((limit) => setUp({ ...shown, rate_limit_per_minute: limit })));
+  for (const answer of answers) assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  assert.ok(limits.includes(JSON.parse(fs.readFileSync(config, 'utf8')).rate_limit_per_minute));
+  assert.deepEqual(fs.readdirSync(path.dirname(config)).filter((name) => name.startsWith('gateway_config.json.')), []);
   assert.equal((await setUp(shown)).status, 200);
 });
 
