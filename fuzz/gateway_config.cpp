@@ -5,6 +5,7 @@
 
 #include "config/address.h"
 #include "config/gateway_keys.h"
+#include "config/redaction.h"
 #include "fuzz_target.h"
 
 namespace {
@@ -34,10 +35,32 @@ bool is_tier(std::string_view name) {
   return name == "read" || name == "write" || name == "admin";
 }
 
+// What is hidden comes back, byte for byte, whatever the text says; and looking at it changes no field.
+void check_redaction(std::string_view text) {
+  Result<std::string> shown = config::redact(text);
+  Result<std::string> as_written = config::restore(text, text);
+  if (!shown) {
+    CHECK(!as_written);
+    return;
+  }
+  // A text that itself holds placeholders is refused where they stand for nothing.
+  if (text.contains("redacted") || text.contains("\\u")) return;
+  Result<std::string> restored = config::restore(*shown, text);
+  CHECK(as_written.has_value() && restored.has_value());
+  CHECK(*restored == *as_written);
+  CHECK(config::changed_fields(text, *restored)->empty());
+}
+
+bool shows(std::string_view text, const config::Secret& secret) {
+  // Short ones may well stand elsewhere, and what is a reference is meant to be seen.
+  return secret.reveal().size() >= 12 && secret.reveal().starts_with("hush-literal") && text.contains(secret.reveal());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view text = fuzz::as_text(data, size);
+  check_redaction(text);
   Result<config::GatewayConfig> loaded = config::read_gateway_config(text, "/etc/g.json", sources(), false);
   if (!loaded) {
     CHECK(loaded.error().message.starts_with("/etc/g.json"));
@@ -78,6 +101,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   for (const std::string& tier : loaded->require_approval_tiers) {
     CHECK(is_tier(tier));
+  }
+  std::string shown = config::redact(text).value();
+  CHECK(!shows(shown, loaded->auth_token) && !shows(shown, loaded->trusted_proxy_secret));
+  for (const config::StaticToken& token : loaded->tokens) {
+    CHECK(!shows(shown, token.token));
   }
   for (const auto& [field, line] : loaded->lines) {
     CHECK(line >= 1 && line <= 1 + static_cast<std::size_t>(std::ranges::count(text, '\n')));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/strings.h"
 #include "config/document.h"
@@ -119,21 +120,26 @@ void Rewriter::write_object(std::string_view raw, const Context& context, std::s
 
 void Rewriter::write_list(std::string_view raw, const Context& context, std::size_t depth) {
   std::vector<std::string_view> elements = elements_of(raw);
+  // What is written decides about the layout, so that a text looks the same after it was redacted and restored.
+  std::vector<std::string> texts;
   std::size_t bytes = 0;
-  for (std::string_view element : elements) {
-    bytes += element.size() + 2;
-  }
-  bool on_one_line = bytes <= short_list_bytes && std::ranges::none_of(elements, is_container);
-  out_ += '[';
   for (std::size_t index = 0; index < elements.size(); ++index) {
     Context inner = context;
     inner.field = fmt::format("{}[{}]", context.field, index);
     inner.shape = context.shape == KeyTree::Shape::records ? KeyTree::Shape::record : KeyTree::Shape::value;
+    std::string before = std::exchange(out_, {});
+    write_value(elements[index], inner, depth + 1);
+    bytes += out_.size() + 2;
+    texts.push_back(std::exchange(out_, std::move(before)));
+  }
+  bool on_one_line = bytes <= short_list_bytes && std::ranges::none_of(elements, is_container);
+  out_ += '[';
+  for (std::size_t index = 0; index < texts.size(); ++index) {
     if (index > 0) out_ += on_one_line ? ", " : ",";
     if (!on_one_line) break_line(depth + 1);
-    write_value(elements[index], inner, depth + 1);
+    out_ += texts[index];
   }
-  if (!elements.empty() && !on_one_line) break_line(depth);
+  if (!texts.empty() && !on_one_line) break_line(depth);
   out_ += ']';
 }
 

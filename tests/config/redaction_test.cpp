@@ -190,6 +190,11 @@ TEST(Restore, PutsBackByteForByteWhatWasHidden) {
   EXPECT_EQ(restored(redacted(odd), odd), restored(odd, odd));
 }
 
+TEST(Restore, KeepsTheLayoutOfListsWhosePlaceholdersAreLongerThanWhatTheyHide) {
+  std::string text = R"({"_comment":["10.0.0.5","10.1.0.0/16","fd00::/8","192.0.2.1"]})";
+  EXPECT_EQ(restored(redacted(text), text), restored(text, text));
+}
+
 TEST(Restore, FollowsASecretToItsNewPlaceInsteadOfCountingPositions) {
   std::string shown = redacted(whole);
   std::size_t first = shown.find("    {\n      \"token\"");
