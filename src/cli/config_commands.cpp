@@ -43,10 +43,10 @@ ExitCode run_config_apply(Context& context, const std::string& path) {
   if (!response) return context.fail_with(response.error());
   if (response->status != 200) {
     Failure failure = gateway->failure_from(*response, false);
-    // An invalid configuration has a line for each problem, and one would hide the others.
+    // All that is wrong with a configuration is told at once, however much that is.
     auto problem = JsonFields::parse(response->body, "answer");
     std::string detail = problem ? problem->text("detail") : "";
-    if (detail.find('\n') != std::string::npos) {
+    if (response->status == 400 && !detail.empty()) {
       failure.message =
           fmt::format("{} was not applied:\n{}", escape_for_terminal(path), text_for_terminal(trim(detail)));
     }

@@ -58,6 +58,12 @@ TEST_F(ConfigTest, EveryProblemOfARefusedOneIsPrinted) {
   EXPECT_THAT(refused.error, AllOf(HasSubstr("was not applied:\na: wrong\nb: wrong\\x1b\n"), Not(HasSubstr("\x1b"))));
 }
 
+TEST_F(ConfigTest, ALongListOfProblemsIsNotCut) {
+  std::string problems = "a: wrong; " + std::string(2000, 'b') + ": wrong; last: wrong";
+  gateway_.answers["/api/config"] = {400, R"({"code":"invalid_config","detail":")" + problems + "\"}"};
+  EXPECT_THAT(run({"apply", folder_.write("c.json", "{}")}).error, HasSubstr(problems));
+}
+
 TEST_F(ConfigTest, WhatIsNoConfigurationIsNotSent) {
   for (const char* text : {"", "[]", "{", "{\"auth_token\":\"secret-of-mine\""}) {
     ProgramRun refused = run({"apply", folder_.write("c.json", text)});
