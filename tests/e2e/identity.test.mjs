@@ -128,7 +128,7 @@ function makeAuthority(base) {
 }
 
 // GET /api/whoami over HTTPS with a client certificate; null when the connection is refused.
-function overTls(name, headers = {}) {
+function overTls(name, headers = {}, agent = false) {
   const folder = path.join(hive.base, 'pki');
   const shown = name === null ? {} : {
     cert: fs.readFileSync(path.join(folder, `${name}.pem`)),
@@ -136,7 +136,7 @@ function overTls(name, headers = {}) {
   };
   return new Promise((resolve) => {
     const request = https.get(`${hive.env.MYRMEX_URL}/api/whoami`,
-      { ...shown, ca: fs.readFileSync(hive.env.MYRMEX_CACERT), headers, agent: false }, (response) => {
+      { ...shown, ca: fs.readFileSync(hive.env.MYRMEX_CACERT), headers, agent }, (response) => {
         let text = '';
         response.on('data', (piece) => { text += piece; });
         response.on('end', () => resolve({ status: response.statusCode, body: JSON.parse(text) }));
@@ -230,6 +230,32 @@ test('a certificate of another authority or for servers is not served; none at a
   assert.equal(await overTls('forged'), null);
   assert.equal(await overTls('web'), null);
   assert.equal((await overTls(null, { authorization: `Bearer ${hive.token('admin')}` })).body.role, 'admin');
+});
+
+test('a reload changes roles and authorities, also for a connection that is open', async () => {
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+  const connected = await overTls('ops-console', {}, agent);
+  assert.equal(connected.status, 200);
+  const file = path.join(hive.dir, 'gateway/gateway_config.json');
+  const values = JSON.parse(fs.readFileSync(file, 'utf8'));
+  const reload = async (what, condition) => {
+    process.kill(hive.pid('gateway'), 'SIGHUP');
+    await eventually(what, condition);
+  };
+
+  fs.writeFileSync(file, JSON.stringify({ ...values, mtls_cn_roles: { 'ops-console': 'read-only' } }), { mode: 0o600 });
+  await reload('the role has changed', async () => (await overTls('ops-console'))?.body.role === 'read-only');
+
+  const ca = path.join(hive.base, 'pki/ca.pem');
+  const first = fs.readFileSync(ca);
+  fs.copyFileSync(path.join(hive.base, 'pki/other-ca.pem'), ca);
+  await reload('the other authority counts', async () => (await overTls('forged'))?.status === 200);
+  assert.equal(await overTls('ops-console'), null);
+  assert.equal(await overTls('ops-console', {}, agent), null);
+  fs.writeFileSync(ca, first);
+  fs.writeFileSync(file, JSON.stringify(values), { mode: 0o600 });
+  await reload('all is as before', async () => (await overTls('ops-console'))?.body.role === 'operator');
+  agent.destroy();
 });
 
 // An nginx that knows carol by her password, and one that lets everybody through.
