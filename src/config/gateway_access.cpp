@@ -1,7 +1,6 @@
 #include "config/gateway_access.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "base/strings.h"
