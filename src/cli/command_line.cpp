@@ -12,8 +12,7 @@ namespace hive::cli {
 namespace {
 
 /// Commands of the reference that this version does not have.
-constexpr std::array<std::string_view, 5> commands_of_the_reference = {"ask", "enroll-token", "enroll", "bootstrap",
-                                                                       "rotate"};
+constexpr std::array<std::string_view, 1> commands_of_the_reference = {"ask"};
 
 const KnownOption* find_option(std::span<const KnownOption> options, std::string_view name) {
   auto found = std::ranges::find(options, name, &KnownOption::name);

@@ -64,7 +64,7 @@ TEST_F(AppTest, NamesTheNearestCommandAndOption) {
   ProgramRun option = run_program({"status", "--insecur"});
   EXPECT_EQ(option.exit_code, 2);
   EXPECT_THAT(option.error, HasSubstr("did you mean --insecure"));
-  EXPECT_THAT(run_program({"bootstrap"}).error, HasSubstr("not part of this version"));
+  EXPECT_THAT(run_program({"ask"}).error, HasSubstr("not part of this version"));
 }
 
 TEST_F(AppTest, OptionsWithoutACommandAreNotEnough) {
