@@ -133,7 +133,7 @@ test('what Vault refuses stops the start with the reference and the remedy', asy
   assert.match(untrusting.stderr, /certificate of 127\.0\.0\.1:\d+ is not trusted/);
 });
 
-test('an agent reads who it is and its key from elsewhere', async () => {
+test('an agent reads who it is and its key from elsewhere, and a new key when it is told to', async () => {
   const key = path.join(hive.base, 'agent-key');
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'agent-vault', '-f', key]);
   await store('secret/data/agents/vault', { ssh_key: fs.readFileSync(key, 'utf8') });
@@ -152,6 +152,16 @@ test('an agent reads who it is and its key from elsewhere', async () => {
   const ended = new Promise((resolve) => agent.once('exit', resolve));
   try {
     await eventually('the agent is online', () => hive.online('agent-vault'));
+    // Another key takes its place, first on the gateway and then in Vault: only a reload can bring the agent back.
+    const next = path.join(hive.base, 'agent-key-2');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'agent-vault', '-f', next]);
+    const keys = path.join(hive.dir, 'gateway/authorized_keys');
+    const old = fs.readFileSync(`${key}.pub`, 'utf8');
+    fs.writeFileSync(keys, fs.readFileSync(keys, 'utf8').replace(old, fs.readFileSync(`${next}.pub`, 'utf8')));
+    await eventually('the agent is offline', async () => !(await hive.online('agent-vault')));
+    await store('secret/data/agents/vault', { ssh_key: fs.readFileSync(next, 'utf8') });
+    agent.kill('SIGHUP');
+    await eventually('the agent is back with the new key', () => hive.online('agent-vault'));
   } finally {
     agent.kill('SIGTERM');
     await ended;
