@@ -63,6 +63,7 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
     explanation_.tier_rule = std::move(tier.rule);
     policy::Question question{call_.principal, call_.agent, call_.tool, call_.arguments, tier.tier};
     explanation_.gates = policy->explain(question);
+    policy_ = std::move(policy);
     if (!reaches_agent()) return finish({Verdict::unknown, "not_asked", "an earlier gate refuses the call", "", {}});
     auto agent = host_.fleet().find(call_.agent);
     if (!agent || !agent->online) {
@@ -101,6 +102,13 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
                      "",
                      {}});
     }
+    // The agent works for a dry run too. These have a count of their own, so that asking takes no call away.
+    Decision rate = policy_->check_rate({call_.principal, call_.agent, "dry_run", call_.arguments, explanation_.tier});
+    if (!rate.allowed()) {
+      rate.verdict = Verdict::unknown;
+      return finish(std::move(rate));
+    }
+    was_sent_ = true;
     fleet::AgentRequest request;
     request.tool = call_.tool;
     request.arguments = *std::move(arguments);
@@ -185,6 +193,11 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
     entry.reason = explanation_.reason;
     entry.detail = fmt::format("would be: {}", policy::to_string(explanation_.verdict));
     entry.on_behalf_of = call_.on_behalf_of;
+    if (!was_sent_) {
+      std::optional<audit::Record> admitted = host_.admit_refusal(std::move(entry));
+      if (!admitted) return;
+      entry = *std::move(admitted);
+    }
     if (auto queued = host_.log()->append(std::move(entry)); !queued) {
       log::error("an event is not recorded", {{"action", "explain"}, {"reason", queued.error().message}});
     }
@@ -195,6 +208,8 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
   Call call_;
   std::move_only_function<void(Explanation)> done_;
   Explanation explanation_;
+  std::shared_ptr<const policy::Policy> policy_;
+  bool was_sent_ = false;  // to the agent
 };
 
 }  // namespace

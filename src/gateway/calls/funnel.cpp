@@ -5,13 +5,18 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/log.h"
 #include "crypto/random.h"
+#include "gateway/audit/refusal_log.h"
 #include "gateway/calls/dry_run.h"
 #include "gateway/calls/passage.h"
 
 namespace hive::calls {
 
 namespace {
+
+// Entries in a minute about calls of one principal that a gate refused; further ones are summed up in one.
+constexpr std::uint32_t refusals_in_a_period = 120;
 
 class FunnelImpl final : public Funnel, public PassageHost {
  public:
@@ -21,6 +26,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
 
   std::shared_ptr<RunningCall> run(net::Worker& worker, Call call,
                                    std::move_only_function<void(CallResult)> done) override {
+    record_refusals(false);
     auto passage = std::make_shared<Passage>(*this, worker, std::move(call), std::move(done));
     on_started(passage);
     passage->start();
@@ -47,6 +53,11 @@ class FunnelImpl final : public Funnel, public PassageHost {
     {
       std::lock_guard lock(mutex_);
       draining_ = true;
+    }
+    // From here on each refusal is written by itself, so nothing that was counted is left behind.
+    record_refusals(true);
+    {
+      std::lock_guard lock(mutex_);
       if (!running_.empty()) {
         drained_ = std::move(drained);
         return;
@@ -86,6 +97,11 @@ class FunnelImpl final : public Funnel, public PassageHost {
     return fmt::format("{}-{}", boot_id_, next_call_.fetch_add(1, std::memory_order_relaxed));
   }
 
+  std::optional<audit::Record> admit_refusal(audit::Record refusal) override {
+    if (is_draining()) return refusal;
+    return refusals_.admit(std::move(refusal));
+  }
+
   void on_started(std::shared_ptr<RunningCall> passage) override {
     std::lock_guard lock(mutex_);
     running_.insert(std::move(passage));
@@ -102,6 +118,15 @@ class FunnelImpl final : public Funnel, public PassageHost {
   }
 
  private:
+  void record_refusals(bool all) {
+    if (log_ == nullptr) return;
+    for (audit::Record& entry : refusals_.take_due(all)) {
+      if (auto queued = log_->append(std::move(entry)); !queued) {
+        log::error("refused calls are not recorded", {{"reason", queued.error().message}});
+      }
+    }
+  }
+
   fleet::Fleet& fleet_;
   audit::Log* const log_;
   const Clock& clock_;
@@ -110,6 +135,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
   // Call ids are unique over restarts: intents and outcomes of different runs of the gateway must never be joined.
   const std::string boot_id_ = crypto::random_hex(4);
   std::atomic<std::uint64_t> next_call_ = 1;
+  audit::RefusalLog refusals_{clock_, {.written_in_a_period = refusals_in_a_period}};
   mutable std::mutex mutex_;
   std::shared_ptr<const policy::Policy> policy_;              // guarded by mutex_
   std::unordered_set<std::shared_ptr<RunningCall>> running_;  // guarded by mutex_

@@ -59,6 +59,7 @@ void Passage::start() {
   if (auto refused = check_form()) return end(*std::move(refused));
   bool is_approved = !call_.approval_id.empty();
   if (is_approved) {
+    is_bounded_ = true;
     // Taken before the other gates speak: whatever they say is the end of the call that was approved.
     if (auto refused = take_approval(*policy)) return end(*std::move(refused));
   }
@@ -76,6 +77,7 @@ void Passage::start() {
     // its requester did meanwhile.
     policy::Decision rate = policy->check_rate(question);
     if (!rate.allowed()) return end(refused_by(std::move(rate)));
+    is_bounded_ = true;
     if (approval.verdict == policy::Verdict::ask) return ask_others(*policy);
   }
   if (tier_ == protocol::Tier::read) return send();
@@ -224,6 +226,12 @@ void Passage::end(CallResult result) {
   outcome.reason = result.reason;
   outcome.duration_us = result.duration_us;
   if (result.is_error) outcome.detail = message_of(result.body);
+  if (!is_bounded_) {
+    // Nothing was done, and whoever may do nothing must not fill the log either.
+    std::optional<audit::Record> admitted = host_.admit_refusal(std::move(outcome));
+    if (!admitted) return deliver(std::move(result));
+    outcome = *std::move(admitted);
+  }
   // The caller hears of the outcome when it is on disk: nothing acknowledged can be lost.
   auto self = shared_from_this();
   auto shared_result = std::make_shared<CallResult>(std::move(result));

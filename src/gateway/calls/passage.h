@@ -23,6 +23,9 @@ class PassageHost {
   [[nodiscard]] virtual std::shared_ptr<const policy::Policy> current_policy() = 0;
   [[nodiscard]] virtual bool is_draining() = 0;
   [[nodiscard]] virtual std::string next_call_id() = 0;
+  /// The entry of what a gate refused before it was counted by a rate limit, if it is to be written; otherwise it was
+  /// only counted, because its principal asks again and again, and is summed up later.
+  [[nodiscard]] virtual std::optional<audit::Record> admit_refusal(audit::Record refusal) = 0;
   /// What was started is waited for when the gateway stops.
   virtual void on_started(std::shared_ptr<RunningCall> passage) = 0;
   virtual void on_ended(const std::shared_ptr<RunningCall>& passage) = 0;
@@ -58,6 +61,7 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   protocol::Tier tier_ = protocol::Tier::write;
   SteadyTime started_;
   bool intent_written_ = false;
+  bool is_bounded_ = false;  // by the rate limit, or by an approval
 
   std::mutex mutex_;
   bool ended_ = false;         // guarded by mutex_

@@ -54,6 +54,23 @@ class ExplainTest : public test::HiveFixture {
   const policy::Principal alice_ = person("alice");
 };
 
+TEST_F(ExplainTest, DryRunsAreLimitedAsCallsAreAndTakeNoneAway) {
+  auto config = config_;
+  config.rate_limit_per_minute = 2;
+  reload(config);
+  std::size_t before = channel_->sent().size();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(explain(call_of(alice_, "edge-1", "run_command", R"({"name":"uptime"})")).has_value());
+    answer(*channel_, R"({"content":[]})");
+  }
+  auto third = explain(call_of(alice_, "edge-1", "run_command", R"({"name":"uptime"})"));
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(verdict_of(*third, "allowlist"), Verdict::unknown);
+  EXPECT_EQ(verdict_of(*third, "rate_limit"), Verdict::allow);
+  EXPECT_EQ(third->reason, "rate_limited");
+  EXPECT_EQ(channel_->sent().size(), before + 2);
+}
+
 TEST_F(ExplainTest, AsksTheAgentByADryRunAndRunsNothing) {
   std::size_t before = channel_->sent().size();
   EXPECT_FALSE(explain(call_of(alice_, "edge-1", "run_command", R"({"dry_run":false,"name":"uptime"})")).has_value());

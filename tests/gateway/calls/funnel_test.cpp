@@ -200,6 +200,27 @@ TEST_F(FunnelTest, EachGateRefusesWithItsReasonAndAnAuditEntry) {
   EXPECT_THAT(reasons, ::testing::ElementsAre("role", "audit_unavailable", "", "rate_limited"));
 }
 
+TEST_F(FunnelTest, WhoMayDoNothingCannotFillTheLog) {
+  auto refused = [&] {
+    run(make_call("edge-1", "run_command", policy::Role::read_only));
+    return result_ ? result_->reason : "";
+  };
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_EQ(refused(), "role");
+  std::size_t written = log_.size();
+  EXPECT_LT(written, 200U);
+  clock_.advance(std::chrono::minutes(2));
+  ASSERT_EQ(refused(), "role");
+  auto records = log_.records();
+  ASSERT_EQ(records.size(), written + 2);
+  EXPECT_EQ(records[written].principal, "token:test");
+  EXPECT_EQ(records[written].reason, "role");
+  EXPECT_TRUE(records[written].detail.starts_with(fmt::format("{} more like this", 1000 - written)))
+      << records[written].detail;
+  EXPECT_EQ(records[written].arguments, "");
+  EXPECT_EQ(records[written + 1].detail.find("more like this"), std::string::npos);
+}
+
 TEST_F(FunnelTest, AReloadDoesNotForgetWhatTheRateLimitHasCounted) {
   auto channel = connect("edge-1");
   config::GatewayConfig config;

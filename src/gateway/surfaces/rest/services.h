@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "gateway/audit/refusal_log.h"
 #include "gateway/policy/authentication_failures.h"
 #include "gateway/surfaces/rest/api.h"
 #include "gateway/surfaces/rest/problem.h"
-#include "gateway/surfaces/rest/refusal_log.h"
 
 namespace hive::rest {
 
@@ -40,7 +40,7 @@ class Services {
 
   const Dependencies dependencies;
   policy::AuthenticationFailures failures;
-  RefusalLog refusals;
+  audit::RefusalLog refusals;
   const WallTime started_at;
 
  private:

@@ -1,15 +1,15 @@
-#include "gateway/surfaces/rest/refusal_log.h"
+#include "gateway/audit/refusal_log.h"
 
 #include <fmt/format.h>
 
-namespace hive::rest {
+namespace hive::audit {
 
 namespace {
 
 const std::string other_principals = "other principals";
 
 /// One entry for all that were counted; the last of them stands for the others.
-audit::Record summary(const std::string& principal, std::uint64_t count, audit::Record last) {
+Record summary(const std::string& principal, std::uint64_t count, Record last) {
   last.principal = principal;
   last.detail = fmt::format("{} more like this: {}", count, last.detail);
   return last;
@@ -17,7 +17,7 @@ audit::Record summary(const std::string& principal, std::uint64_t count, audit::
 
 }  // namespace
 
-std::optional<audit::Record> RefusalLog::admit(audit::Record refusal) {
+std::optional<Record> RefusalLog::admit(Record refusal) {
   std::lock_guard lock(mutex_);
   SteadyTime now = clock_.steady_now();
   bool has_room = refused_.contains(refusal.principal) || refused_.size() < options_.max_principals;
@@ -31,11 +31,12 @@ std::optional<audit::Record> RefusalLog::admit(audit::Record refusal) {
   }
   ++refused.counted;
   refused.last = std::move(refusal);
+  refused.last.arguments = {};
   return std::nullopt;
 }
 
-std::vector<audit::Record> RefusalLog::take_due(bool all) {
-  std::vector<audit::Record> due;
+std::vector<Record> RefusalLog::take_due(bool all) {
+  std::vector<Record> due;
   if (quiet_.load(std::memory_order_relaxed)) return due;
   std::lock_guard lock(mutex_);
   SteadyTime now = clock_.steady_now();
@@ -55,4 +56,4 @@ std::vector<audit::Record> RefusalLog::take_due(bool all) {
   return due;
 }
 
-}  // namespace hive::rest
+}  // namespace hive::audit

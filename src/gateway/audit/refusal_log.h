@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "gateway/audit/record.h"
 
-namespace hive::rest {
+namespace hive::audit {
 
 /// Keeps the audit log readable when a known caller asks again and again for what it may not do: the first refusals of
 /// a principal in a period are written as they are, further ones counted and summed up in one entry. Bounded in memory.
@@ -30,17 +30,17 @@ class RefusalLog {
   RefusalLog(const Clock& clock, Options options) : clock_(clock), options_(options) {}
 
   /// The entry, if it is to be written now; nullopt if it was only counted.
-  [[nodiscard]] std::optional<audit::Record> admit(audit::Record refusal);
+  [[nodiscard]] std::optional<Record> admit(Record refusal);
 
   /// Entries about what was counted in periods that are over. With `all`: also in those that are not, for the end.
-  [[nodiscard]] std::vector<audit::Record> take_due(bool all = false);
+  [[nodiscard]] std::vector<Record> take_due(bool all = false);
 
  private:
   struct Refused {
     SteadyTime period_began;
     std::uint32_t written = 0;
     std::uint64_t counted = 0;
-    audit::Record last;  // of the counted ones
+    Record last;  // of the counted ones, without its arguments: these are what may be large
   };
 
   const Clock& clock_;
@@ -51,4 +51,4 @@ class RefusalLog {
   SteadyTime last_collection_;                        // guarded by mutex_
 };
 
-}  // namespace hive::rest
+}  // namespace hive::audit

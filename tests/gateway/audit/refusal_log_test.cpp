@@ -1,14 +1,14 @@
-#include "gateway/surfaces/rest/refusal_log.h"
+#include "gateway/audit/refusal_log.h"
 
 #include <gtest/gtest.h>
 
-namespace hive::rest::test {
+namespace hive::audit::test {
 namespace {
 
 using std::chrono::seconds;
 
-audit::Record refusal(const std::string& principal, const std::string& detail = "GET /x") {
-  audit::Record record;
+Record refusal(const std::string& principal, const std::string& detail = "GET /x") {
+  Record record;
   record.action = "access_denied";
   record.principal = principal;
   record.detail = detail;
@@ -25,7 +25,7 @@ TEST(RefusalLog, WritesTheFirstOnesAndSumsUpTheOthers) {
   EXPECT_TRUE(refusals.admit(refusal("bob")));
   EXPECT_TRUE(refusals.take_due().empty());
   clock.advance(seconds(61));
-  std::vector<audit::Record> due = refusals.take_due();
+  std::vector<Record> due = refusals.take_due();
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].principal, "alice");
   EXPECT_EQ(due[0].detail, "2 more like this: GET /4");
@@ -48,11 +48,11 @@ TEST(RefusalLog, MorePrincipalsThanItRemembersShareOneCount) {
   for (int i = 0; i < 100; ++i)
     written += refusals.admit(refusal("p" + std::to_string(i))) ? 1 : 0;
   EXPECT_EQ(written, 3);
-  std::vector<audit::Record> due = refusals.take_due(true);
+  std::vector<Record> due = refusals.take_due(true);
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].principal, "other principals");
   EXPECT_TRUE(due[0].detail.starts_with("97 more"));
 }
 
 }  // namespace
-}  // namespace hive::rest::test
+}  // namespace hive::audit::test
