@@ -150,7 +150,7 @@ class Admission : public std::enable_shared_from_this<Admission> {
   void refuse(CredentialFault fault, const std::string& detail) {
     if (fault != CredentialFault::missing) {
       record_failure(policy::to_string(fault), detail);
-    } else if (credentials_.proxy_secret) {
+    } else if (credentials_.proxy_secret && !credentials_.proxy_identity.value_or("").empty()) {
       record_failure("untrusted_proxy",
                      "headers of a trusted proxy with a wrong secret or from an address that is none");
     }  // otherwise nothing was sent, so nothing was tried

@@ -172,6 +172,13 @@ TEST_F(IdentityTest, AWrongSecretFromTheProxysAddressIsRefusedAndRecorded) {
   expect_refused(ask(headers, "10.0.0.1"), "missing_credentials", "untrusted_proxy", "10.0.0.1");
 }
 
+TEST_F(IdentityTest, AProxyWithoutAUserShowsNoCredential) {
+  EXPECT_EQ(text(ask({{"x-proxy-secret", proxy_secret}}, "10.0.0.1"), "code"), "missing_credentials");
+  EXPECT_EQ(text(ask({{"x-proxy-secret", proxy_secret}, {"x-forwarded-user", ""}}, "10.0.0.1"), "code"),
+            "missing_credentials");
+  EXPECT_TRUE(log.records().empty());
+}
+
 TEST_F(IdentityTest, ProxyHeadersThatAreSentTwiceAreNone) {
   net::http::Headers headers = {
       {"x-proxy-secret", proxy_secret}, {"x-forwarded-user", "bob"}, {"x-forwarded-user", "carol"}};
