@@ -248,7 +248,7 @@ void add_enrolment_commands(CLI::App& parent, Context& context, int& exit_code) 
   CLI::App* token = parent.add_subcommand("enroll-token", "let one agent enrol");
   add_agent(*token, options->agent);
   token->add_option("--ttl", options->ttl_seconds, "how long the token is good (the gateway's default)")
-      ->check(CLI::Range(1, 86400))
+      ->check(CLI::Range(1, 86400).description(""))
       ->type_name("SECONDS");
   token->footer(token_footer);
   token->callback(callback([options](Context& used) { return run_enroll_token(used, *options); }));
@@ -267,10 +267,10 @@ void add_enrolment_commands(CLI::App& parent, Context& context, int& exit_code) 
       ->type_name("FILE");
   add_join_token(*rotate, options->rotate.join_token);
   rotate->add_option("--agent-pid", options->rotate.agent_pid, "the running agent, to be told by SIGHUP")
-      ->check(CLI::Range(2, 4194304))
+      ->check(CLI::Range(2, 4194304).description(""))
       ->type_name("PID");
   rotate->add_option("--wait", options->patience, "how long to wait for the agent (120)")
-      ->check(CLI::Range(1, 86400))
+      ->check(CLI::Range(1, 86400).description(""))
       ->type_name("SECONDS");
   rotate->add_flag("--revoke-old", options->rotate.revoke_old, "revoke the old key when its connection is gone");
   rotate->footer(rotate_footer);

@@ -275,6 +275,65 @@ TEST_F(TunnelTest, StopClosesAndDoesNotRedial) {
   EXPECT_EQ(waits_.size(), 0U);
 }
 
+TEST_F(TunnelTest, ANewKeyConnectsBeforeTheOldConnectionIsGivenUp) {
+  start();
+  std::shared_ptr<FakeChannel> old_channel = accept(dials_.take());
+  connected_.take();
+  auto recorder = std::make_shared<Recorder>();
+  on_worker([&] { old_channel->set_handler(recorder); });
+  on_worker([this] { tunnel_->renew(); });
+  const Dial second = dials_.take();
+  EXPECT_EQ(second.options.host, "gw-1");
+  EXPECT_TRUE(old_channel->is_open());
+  std::shared_ptr<FakeChannel> new_channel = accept(second);
+  connected_.take();
+  EXPECT_TRUE(old_channel->is_open());
+  // The gateway closes the old one; nobody redials for it.
+  on_worker([&] { old_channel->end("replaced by a newer connection"); });
+  EXPECT_EQ(waits_.size(), 0U);
+  on_worker([&] { new_channel->end("gone"); });
+  waits_.take();
+}
+
+TEST_F(TunnelTest, ANewKeyThatDoesNotConnectLeavesTheOldConnection) {
+  start();
+  std::shared_ptr<FakeChannel> channel = accept(dials_.take());
+  connected_.take();
+  on_worker([this] { tunnel_->renew(); });
+  refuse(dials_.take(), "the gateway refused the key");
+  EXPECT_TRUE(channel->is_open());
+  EXPECT_EQ(waits_.size(), 0U);
+  // And it is watched as before.
+  on_worker([&] { channel->end("gone"); });
+  waits_.take();
+  dials_.take();
+}
+
+TEST_F(TunnelTest, ANewKeyDuringAnAttemptIsTakenUpByTheNextOne) {
+  start();
+  const Dial first = dials_.take();
+  on_worker([this] {
+    tunnel_->renew();
+    tunnel_->renew();
+  });
+  EXPECT_EQ(dials_.size(), 0U);
+  accept(first);
+  connected_.take();
+  accept(dials_.take());
+  connected_.take();
+  EXPECT_EQ(dials_.size(), 0U);
+}
+
+TEST_F(TunnelTest, ANewKeyEndsTheWaitForTheNextTry) {
+  tuning_.backoff_base = 1h;
+  tuning_.backoff_cap = 1h;
+  start();
+  refuse(dials_.take());
+  waits_.take();
+  on_worker([this] { tunnel_->renew(); });
+  dials_.take();
+}
+
 TEST_F(TunnelTest, NeedsAGatewayAndAGoodPin) {
   config_.gateways.clear();
   EXPECT_FALSE(Tunnel::create(runtime_, runtime_.worker(0), config_, callbacks_, tuning_));
