@@ -93,8 +93,7 @@ class Admission : public std::enable_shared_from_this<Admission> {
         services_(*context_->services),
         authenticator_(*context_->settings->authenticator),
         credentials_(credentials_of(*context_->request, *context_->settings->config)),
-        source_(net::http::source_of(policy::client_address(context_->request->peer_address,
-                                                            forwarded_for(*context_->request), authenticator_))),
+        source_(net::http::source_of(client_address_of(*context_))),
         wait_(services_.failures.must_wait(source_)) {}
 
   void start() {
@@ -198,6 +197,11 @@ class Admission : public std::enable_shared_from_this<Admission> {
 void admit(std::shared_ptr<Context> context, const Route& route) {
   context->services->record_due();
   std::make_shared<Admission>(std::move(context), route)->start();
+}
+
+std::string client_address_of(const Context& context) {
+  return policy::client_address(context.request->peer_address, forwarded_for(*context.request),
+                                *context.settings->authenticator);
 }
 
 }  // namespace hive::rest

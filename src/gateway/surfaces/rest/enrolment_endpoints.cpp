@@ -2,6 +2,7 @@
 #include "base/strings.h"
 #include "gateway/fleet/enrolment.h"
 #include "gateway/surfaces/rest/access_refusal.h"
+#include "gateway/surfaces/rest/admission.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/enrolment_request.h"
 #include "gateway/surfaces/rest/object_writer.h"
@@ -99,7 +100,7 @@ void respond_uncached(const Context& context, std::string body) {
 }
 
 std::string source_of(const Context& context) {
-  return net::http::source_of(context.request->peer_address);
+  return net::http::source_of(client_address_of(context));
 }
 
 /// Whether a peer without credential may try a join token now; answers the request itself if not.
@@ -136,7 +137,7 @@ void refuse_enrolment(const Context& context, const std::string& agent, const fl
   } else if (refusal.kind != fleet::EnrolmentRefusal::Kind::agent_id) {
     // Only who holds a join token comes so far.
     record_refusal(context, "agent_enrolled", agent, refusal.reason,
-                   fmt::format("from {}: {}", context.request->peer_address, refusal.message));
+                   fmt::format("from {}: {}", client_address_of(context), refusal.message));
   }
   context.refuse(problem);
 }
@@ -203,23 +204,23 @@ void post_enrolment(const ContextPointer& context) {
   fleet::Enrolment* enrolment = enrolment_of(*context);
   if (enrolment == nullptr || !check_audit(*context)) return;
   std::string agent = request->agent;
-  enrolment->redeem(
-      *std::move(request), [context, agent](const std::expected<fleet::Enrolled, fleet::EnrolmentRefusal>& enrolled) {
-        if (!enrolled) return refuse_enrolment(*context, agent, enrolled.error());
-        audit::Record entry = entry_of(*context, "agent_enrolled", agent);
-        entry.principal = "join-token";
-        entry.role = "none";
-        entry.reason = enrolled->repeated ? "repeated" : "";
-        entry.detail = fmt::format("key {} from {}", enrolled->fingerprint, context->request->peer_address);
-        context->services->record(std::move(entry));
-        std::string body = "{";
-        ObjectWriter(body)
-            .boolean("success", true)
-            .text("agent_id", agent)
-            .text("fingerprint", enrolled->fingerprint)
-            .text("gateway_host_key", context->services->dependencies.host_key);
-        respond_uncached(*context, body + "}\n");
-      });
+  enrolment->redeem(*std::move(request),
+                    [context, agent](const std::expected<fleet::Enrolled, fleet::EnrolmentRefusal>& enrolled) {
+                      if (!enrolled) return refuse_enrolment(*context, agent, enrolled.error());
+                      audit::Record entry = entry_of(*context, "agent_enrolled", agent);
+                      entry.principal = "join-token";
+                      entry.role = "none";
+                      entry.reason = enrolled->repeated ? "repeated" : "";
+                      entry.detail = fmt::format("key {} from {}", enrolled->fingerprint, client_address_of(*context));
+                      context->services->record(std::move(entry));
+                      std::string body = "{";
+                      ObjectWriter(body)
+                          .boolean("success", true)
+                          .text("agent_id", agent)
+                          .text("fingerprint", enrolled->fingerprint)
+                          .text("gateway_host_key", context->services->dependencies.host_key);
+                      respond_uncached(*context, body + "}\n");
+                    });
 }
 
 void post_revocation(const ContextPointer& context) {
