@@ -20,7 +20,8 @@ struct ClientResponse {
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
-struct ClientRequest {
+/// What both clients can be asked.
+struct RequestOptions {
   std::string method = "GET";
   std::string url;  ///< http or https, without user and password
   Headers headers;
@@ -32,6 +33,9 @@ struct ClientRequest {
   bool verify_tls = true;
   std::string client_certificate_path;  ///< PEM, shown to a server that asks for one; empty: none
   std::string client_key_path;          ///< PEM, of that certificate
+};
+
+struct ClientRequest : RequestOptions {
   /// Set to get the body as it arrives (server-sent events) instead of in the response; return false to stop.
   std::function<bool(std::string_view)> on_data;
   /// With on_data: called once before the first piece, with status and headers. Return false to have the body collected

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/http/client.h"
+#include "net/runtime/runtime.h"
+
+namespace hive::net::http {
+
+/// What the sender of an asynchronous request learns. All on the worker that was named, in order.
+struct AsyncHandlers {
+  /// Status and headers, before the first piece of the body or the end. May be empty.
+  std::function<void(const ClientResponse& head)> on_head;
+  /// The body as it arrives. While pieces wait for this function, at most the client's window of them is held and the
+  /// server is made to wait. Empty: the body is collected in the response.
+  std::function<void(std::string_view piece)> on_data;
+  /// Exactly once, at the end. Errors as of perform(); cancelled after cancel().
+  std::move_only_function<void(Result<ClientResponse>)> done;
+};
+
+struct AsyncClientLimits {
+  std::size_t max_transfers = 8192;  ///< further ones are refused with resource_exhausted
+  long max_idle_connections = 128;   ///< kept open for reuse
+  std::size_t window_bytes = std::size_t{256} << 10;
+};
+
+/// HTTP requests without waiting: all transfers share one thread and its pool of connections. No redirect is followed.
+/// Proxies of the environment are used, but never for a loopback host. The program must ignore SIGPIPE. Thread-safe.
+class AsyncClient {
+ public:
+  static Result<std::unique_ptr<AsyncClient>> create(AsyncClientLimits limits = {});
+  /// Ends all transfers as cancelled and joins the thread; the workers they report to must still exist.
+  ~AsyncClient();
+  AsyncClient(const AsyncClient&) = delete;
+  AsyncClient& operator=(const AsyncClient&) = delete;
+
+  /// Returns a number for cancel(). What cannot be sent is reported through `done`, too.
+  std::uint64_t send(Worker& worker, RequestOptions request, AsyncHandlers handlers);
+  /// Closes the request's connection if it still runs; no head and no data are reported once this was called on the
+  /// request's worker, `done` is.
+  void cancel(std::uint64_t id);
+
+  /// Transfers whose end has not been reported. For tests and status pages.
+  [[nodiscard]] std::size_t transfers() const;
+
+ private:
+  struct State;
+  explicit AsyncClient(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace hive::net::http
