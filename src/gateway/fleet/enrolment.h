@@ -81,7 +81,7 @@ class Enrolment {
   Enrolment(store::Database& database, AuthorizedKeysFile& keys, Fleet& fleet, const Clock& clock)
       : database_(database), keys_(keys), fleet_(fleet), clock_(clock) {}
 
-  /// Completes what a crash interrupted, and returns the agents whose keys were written now. For the start; waits.
+  /// Completes what a crash interrupted, and returns the agents that were enrolled by it. For the start; waits.
   Result<std::vector<std::string>> recover();
 
   /// A token with which one key of `agent` can be enrolled, within `ttl`. Fails with resource_exhausted when too many

@@ -151,6 +151,21 @@ TEST_F(EnrolmentTest, ACrashBeforeTheKeyWasWrittenIsCompletedAtTheNextStart) {
   EXPECT_TRUE(enrolment_->recover()->empty());
 }
 
+TEST_F(EnrolmentTest, ACrashAfterTheKeyWasWrittenIsToldOfAtTheNextStart) {
+  std::string token = mint("edge-1");
+  std::string line = crypto::PublicKey::from_ed25519(key_.ed25519(), "edge-1").to_line();
+  database_->run([&](store::Connection& connection) {
+    EXPECT_TRUE(store::JoinTokenTable(connection).claim(to_hex(crypto::sha256(token)), line));
+  });
+  folder_.write("authorized_keys", line + "\n");
+  restart();
+  auto recovered = enrolment_->recover();
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  EXPECT_EQ(*recovered, std::vector<std::string>{"edge-1"});
+  EXPECT_EQ(content_of(path_), line + "\n");
+  EXPECT_TRUE(enrolment_->recover()->empty());
+}
+
 TEST_F(EnrolmentTest, AKeyThatWasTakenOutByHandDoesNotComeBackAtTheNextStart) {
   ASSERT_TRUE(redeem(mint("edge-1"), "edge-1", key_.to_line()));
   folder_.write("authorized_keys", "");

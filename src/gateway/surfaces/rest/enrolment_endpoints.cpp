@@ -54,10 +54,16 @@ audit::Record entry_of(const Context& context, std::string action, std::string a
   return entry;
 }
 
-void record(const Context& context, std::string action, std::string agent, std::string detail) {
-  audit::Record entry = entry_of(context, std::move(action), std::move(agent));
-  entry.detail = std::move(detail);
-  context.services->record(std::move(entry));
+/// Answers when the entry is on disk, so that nobody is told of a change that a power cut takes out of the log. The
+/// change itself has happened; a log that fails just now does not turn the answer into a refusal.
+void answer_recorded(const ContextPointer& context, audit::Record entry, std::string body) {
+  auto shared_body = std::make_shared<std::string>(std::move(body));
+  context->services->record(std::move(entry), [context, shared_body] {
+    net::http::Response response;
+    response.headers = {{"Cache-Control", std::string(no_store)}};
+    response.body = std::move(*shared_body);
+    context->respond(std::move(response));
+  });
 }
 
 void record_refusal(const Context& context, std::string action, std::string agent, std::string reason,
@@ -90,13 +96,6 @@ void refuse_change(const Context& context, std::string action, std::string agent
   net::http::Headers headers;
   if (problem.status == 429) headers.emplace_back("Retry-After", "60");
   context.refuse(problem, std::move(headers));
-}
-
-void respond_uncached(const Context& context, std::string body) {
-  net::http::Response response;
-  response.headers = {{"Cache-Control", std::string(no_store)}};
-  response.body = std::move(body);
-  context.respond(std::move(response));
 }
 
 std::string source_of(const Context& context) {
@@ -187,13 +186,14 @@ void post_join_token(const ContextPointer& context) {
   enrolment->mint(request->agent, context->principal.name, ttl,
                   [context, agent = request->agent, ttl](Result<fleet::MintedToken> minted) {
                     if (!minted) return refuse_change(*context, "enroll_token_created", agent, minted.error());
-                    record(*context, "enroll_token_created", agent, fmt::format("ttl_seconds={}", ttl.count()));
+                    audit::Record entry = entry_of(*context, "enroll_token_created", agent);
+                    entry.detail = fmt::format("ttl_seconds={}", ttl.count());
                     std::string body = "{";
                     ObjectWriter(body)
                         .text("join_token", minted->token)
                         .text("agent_id", agent)
                         .text("expires_at", format_rfc3339(minted->expires_at));
-                    respond_uncached(*context, body + "}\n");
+                    answer_recorded(context, std::move(entry), body + "}\n");
                   });
 }
 
@@ -212,14 +212,13 @@ void post_enrolment(const ContextPointer& context) {
                       entry.role = "none";
                       entry.reason = enrolled->repeated ? "repeated" : "";
                       entry.detail = fmt::format("key {} from {}", enrolled->fingerprint, client_address_of(*context));
-                      context->services->record(std::move(entry));
                       std::string body = "{";
                       ObjectWriter(body)
                           .boolean("success", true)
                           .text("agent_id", agent)
                           .text("fingerprint", enrolled->fingerprint)
                           .text("gateway_host_key", context->services->dependencies.host_key);
-                      respond_uncached(*context, body + "}\n");
+                      answer_recorded(context, std::move(entry), body + "}\n");
                     });
 }
 
@@ -228,21 +227,21 @@ void post_revocation(const ContextPointer& context) {
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   fleet::Enrolment* enrolment = enrolment_of(*context);
   if (enrolment == nullptr || !check_agent_reach(*context, request->agent)) return;
-  enrolment->revoke(
-      request->agent, request->key,
-      [context, agent = request->agent, key = request->key](const Result<fleet::Revoked>& revoked) {
-        if (!revoked) return refuse_change(*context, "agent_revoked", agent, revoked.error());
-        record(*context, "agent_revoked", agent,
-               fmt::format("{}{} keys removed, {} sessions ended, {} join tokens revoked", key ? *key + ": " : "",
-                           revoked->keys_removed, revoked->sessions_ended, revoked->join_tokens_revoked));
-        std::string body = "{";
-        ObjectWriter(body)
-            .boolean("revoked", true)
-            .number("keys_removed", revoked->keys_removed)
-            .boolean("session_dropped", revoked->sessions_ended > 0)
-            .number("join_tokens_revoked", revoked->join_tokens_revoked);
-        context->respond_json(body + "}\n");
-      });
+  enrolment->revoke(request->agent, request->key,
+                    [context, agent = request->agent, key = request->key](const Result<fleet::Revoked>& revoked) {
+                      if (!revoked) return refuse_change(*context, "agent_revoked", agent, revoked.error());
+                      audit::Record entry = entry_of(*context, "agent_revoked", agent);
+                      entry.detail = fmt::format("{}{} keys removed, {} sessions ended, {} join tokens revoked",
+                                                 key ? *key + ": " : "", revoked->keys_removed, revoked->sessions_ended,
+                                                 revoked->join_tokens_revoked);
+                      std::string body = "{";
+                      ObjectWriter(body)
+                          .boolean("revoked", true)
+                          .number("keys_removed", revoked->keys_removed)
+                          .boolean("session_dropped", revoked->sessions_ended > 0)
+                          .number("join_tokens_revoked", revoked->join_tokens_revoked);
+                      answer_recorded(context, std::move(entry), body + "}\n");
+                    });
 }
 
 void get_keys(const ContextPointer& context) {
@@ -265,14 +264,13 @@ void post_key(const ContextPointer& context) {
                        audit::Record entry = entry_of(*context, "key_added", agent);
                        entry.reason = added->added ? "" : "present";
                        entry.detail = fmt::format("key {}", added->fingerprint);
-                       context->services->record(std::move(entry));
                        std::string body = "{";
                        ObjectWriter(body)
                            .boolean("success", true)
                            .text("agent_id", agent)
                            .text("fingerprint", added->fingerprint)
                            .boolean("added", added->added);
-                       context->respond_json(body + "}\n");
+                       answer_recorded(context, std::move(entry), body + "}\n");
                      });
 }
 

@@ -45,6 +45,23 @@ void Services::record(audit::Record record) {
   }
 }
 
+void Services::record(audit::Record record, net::Task done) {
+  if (dependencies.log == nullptr) return done();
+  record.surface = "rest";
+  auto action = std::make_shared<const std::string>(record.action);
+  auto shared_done = std::make_shared<net::Task>(std::move(done));
+  auto tell = [action](const Error& error) {
+    log::error("an event is not recorded", {{"action", *action}, {"reason", error.message}});
+  };
+  auto queued = dependencies.log->append(std::move(record), [tell, shared_done](Result<std::uint64_t> written) {
+    if (!written) tell(written.error());
+    (*shared_done)();
+  });
+  if (queued) return;
+  tell(queued.error());
+  (*shared_done)();
+}
+
 void Services::record(const std::vector<policy::AuthenticationFailures::Report>& reports) {
   for (const policy::AuthenticationFailures::Report& report : reports) {
     log::warning("authentication failed",

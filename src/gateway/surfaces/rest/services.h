@@ -32,6 +32,9 @@ class Services {
 
   /// Adds what is not a call to the audit log. Nobody waits for it.
   void record(audit::Record record);
+  /// The same, and `done` runs once, on some thread, when the entry is on disk, or cannot be written: the log of the
+  /// program says so then.
+  void record(audit::Record record, net::Task done);
   void record(const std::vector<policy::AuthenticationFailures::Report>& failures);
   /// The same for a known caller who asked for what it may not do; many of them are summed up.
   void record_refusal(audit::Record refusal);

@@ -97,6 +97,13 @@ TEST_F(EnrolmentRestTest, ACredentialWithAScopeReachesNoOtherAgent) {
   EXPECT_TRUE(keys_.authorize("edge-9", key_, "192.0.2.1"));
 }
 
+TEST_F(EnrolmentRestTest, WhatHasHappenedIsAnsweredEvenWhenItsEntryIsLost) {
+  std::string token = mint("edge-1");
+  log.set_failing(true);
+  EXPECT_EQ(status_of(enrol(token, "edge-1", key_.to_line())), 200U);
+  EXPECT_EQ(status_of(post("/api/agents/revoke", R"({"agent_id":"edge-1"})")), 200U);
+}
+
 TEST_F(EnrolmentRestTest, WrongTokensSoundAlikeAndAreCountedByTheirSource) {
   std::string response = enrol(std::string(64, 'a'), "edge-1", key_.to_line());
   EXPECT_EQ(status_of(response), 403U);

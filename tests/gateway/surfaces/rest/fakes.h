@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -213,9 +214,15 @@ class FakeLog final : public audit::Log {
       size = records_.size();
     }
     // Outside of the lock, because what follows may write the next entry.
-    if (on_durable) on_durable(size);
+    if (on_durable && is_failing_) {
+      on_durable(fail(ErrorCode::io, "no space left on device"));
+    } else if (on_durable) {
+      on_durable(size);
+    }
     return {};
   }
+  /// The disk takes nothing any more, which nobody has noticed yet.
+  void set_failing(bool failing) { is_failing_ = failing; }
   Result<void> flush() override { return {}; }
   Result<void> health() const override { return {}; }
   const audit::RecoveryReport& recovery() const override { return recovery_; }
@@ -231,6 +238,7 @@ class FakeLog final : public audit::Log {
  private:
   mutable std::mutex mutex_;
   std::vector<audit::Record> records_;  // guarded by mutex_
+  std::atomic<bool> is_failing_ = false;
   audit::RecoveryReport recovery_;
 };
 
