@@ -28,6 +28,10 @@ Error as_invalid(Error error) {
   return {ErrorCode::invalid_argument, std::move(error.message)};
 }
 
+std::unexpected<Error> unrecorded(std::string_view why) {
+  return fail(ErrorCode::unavailable, "the change cannot be recorded, so nothing was changed: {}", why);
+}
+
 /// What a change says of itself in the log; never a value.
 std::string summary(const std::vector<std::string>& changed, const std::vector<std::string>& restart_required) {
   std::string text = changed.empty() ? "changed: nothing" : "changed: " + join(changed, ", ");
@@ -46,22 +50,17 @@ Result<std::string> FileConfigurationStore::redacted() {
 Result<rest::ConfigurationStore::Change> FileConfigurationStore::replace(std::string text, const policy::Principal& by,
                                                                          const std::string& request_id) {
   std::lock_guard lock(mutex_);
-  if (log_ != nullptr) {
-    Result<void> health = log_->health();
-    if (!health) {
-      return fail(ErrorCode::unavailable, "the change cannot be recorded, so nothing was changed: {}",
-                  health.error().message);
-    }
-  }
-  std::vector<std::string> changed;
-  Result<Change> result = change(text, changed);
-  if (log_ == nullptr) return result;
+  // As for calls of tier admin.
+  if (log_ == nullptr) return unrecorded("there is no audit log; set audit_log_path in the file itself");
+  if (Result<void> health = log_->health(); !health) return unrecorded(health.error().message);
   audit::Record entry;
   entry.action = "config_update";
   entry.request_id = request_id;
   entry.principal = by.name;
   entry.role = policy::to_string(by.role);
   entry.surface = "rest";
+  std::vector<std::string> changed;
+  Result<Change> result = change(text, changed, entry);
   if (result) {
     entry.outcome = protocol::Outcome::success;
     entry.detail = summary(result->changed, result->restart_required);
@@ -81,7 +80,8 @@ Result<rest::ConfigurationStore::Change> FileConfigurationStore::replace(std::st
 }
 
 Result<rest::ConfigurationStore::Change> FileConfigurationStore::change(const std::string& edited,
-                                                                        std::vector<std::string>& changed) {
+                                                                        std::vector<std::string>& changed,
+                                                                        audit::Record announcement) {
   const std::string path = real_path(path_);
   std::string before = TRY(read_file(path, max_file_bytes));
   Result<std::string> restored = config::restore(edited, before);
@@ -91,6 +91,12 @@ Result<rest::ConfigurationStore::Change> FileConfigurationStore::change(const st
   changed = *std::move(names);
   Result<void> checked = hooks_.check(*restored);
   if (!checked) return std::unexpected(as_invalid(std::move(checked).error()));
+  // Before it happens, or a kill right after it would leave rules in force that no entry tells of.
+  announcement.reason = "announced";
+  announcement.detail = summary(changed, {});
+  Result<void> recorded = log_->append(std::move(announcement));
+  if (recorded) recorded = log_->flush();
+  if (!recorded) return unrecorded(recorded.error().message);
   TRY(write_file_atomically(path, *restored, file_mode));
   Result<std::vector<std::string>> restart_required = hooks_.reload();
   if (!restart_required) {

@@ -19,7 +19,7 @@ class FileConfigurationStore final : public rest::ConfigurationStore {
     std::function<Result<std::vector<std::string>>()> reload;
   };
 
-  /// `log` may be null: no audit log.
+  /// `log` may be null: no audit log, and then nothing can be replaced.
   FileConfigurationStore(std::string path, audit::Log* log, Hooks hooks)
       : path_(std::move(path)), log_(log), hooks_(std::move(hooks)) {}
 
@@ -27,7 +27,8 @@ class FileConfigurationStore final : public rest::ConfigurationStore {
   Result<Change> replace(std::string text, const policy::Principal& by, const std::string& request_id) override;
 
  private:
-  Result<Change> change(const std::string& edited, std::vector<std::string>& changed);
+  /// Tells in `changed` what differs. `announcement` is on disk before the file is changed.
+  Result<Change> change(const std::string& edited, std::vector<std::string>& changed, audit::Record announcement);
 
   const std::string path_;
   audit::Log* const log_;

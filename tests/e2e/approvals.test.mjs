@@ -328,7 +328,10 @@ test('the configuration goes round without its secrets', async () => {
   assert.equal(after.tokens_count, undefined);
   assert.equal((await get('/api/status', tokens.alice)).status, 200);
 
-  const [entry] = events('config_update').slice(-1);
+  const [announced, entry] = events('config_update').slice(-2);
+  assert.equal(announced.reason, 'announced');
+  assert.equal(announced.outcome, undefined);
+  assert.equal(announced.request_id, entry.request_id);
   assert.equal(entry.outcome, 'success');
   assert.match(entry.detail, /keepalive_seconds, rate_limit_per_minute/);
   for (const { detail } of [...events('config_update'), ...events('config_reload')]) {
