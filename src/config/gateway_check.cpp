@@ -37,6 +37,7 @@ class Checker {
     check_scopes();
     check_approvals();
     check_proxy();
+    check_upstreams();
     return std::move(findings_);
   }
 
@@ -194,6 +195,22 @@ class Checker {
     if (!config_.trusted_proxy_secret.empty()) return;
     if (config_.trusted_proxy_identity_header.empty() && config_.trusted_proxy_secret_header.empty()) return;
     warning("trusted_proxy_secret", "is not set: the headers of a proxy are ignored");
+  }
+
+  // A server that cannot be reached does not keep the gateway from starting.
+  void check_upstreams() {
+    for (const UpstreamConfig& upstream : config_.upstreams) {
+      if (config_.agent_tags.contains(upstream.name)) {
+        warning(upstream.field + ".name",
+                fmt::format("{} is the id of an agent in agent_tags as well: calls and scopes "
+                            "that name it mean either; rename one of them",
+                            quote(upstream.name)));
+      }
+      if (upstream.ca_certificate_path.empty()) continue;
+      if (auto count = crypto::count_certificates(upstream.ca_certificate_path); !count) {
+        warning(upstream.field + ".ca_cert_path", count.error().message);
+      }
+    }
   }
 
   const GatewayConfig& config_;

@@ -8,6 +8,7 @@
 #include "config/gateway_access.h"
 #include "config/gateway_keys.h"
 #include "config/gateway_rules.h"
+#include "config/gateway_upstreams.h"
 
 namespace hive::config {
 
@@ -81,6 +82,7 @@ Result<GatewayConfig> read_gateway_config(std::string_view text, const std::stri
   check_tls_pair(reader, draft);
   check_access(reader, draft);
   check_rules(reader, draft);
+  check_upstreams(reader, draft);
   check_later_features(reader, draft);
   if (on_disk) check_files(reader, draft);
   if (!reader.ok()) return std::unexpected(reader.error());

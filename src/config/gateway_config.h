@@ -40,6 +40,26 @@ struct ApprovalRule {
   std::vector<std::string> groups;  ///< of approval_groups or of an identity provider; empty: any admin
 };
 
+/// An MCP server behind the gateway, of `upstream_servers` or `external_mcp_servers`.
+struct UpstreamConfig {
+  std::string name;       ///< in the grammar of agent ids; unique
+  std::string prefix;     ///< of its tools and prompts; unique; empty for one at most
+  std::string transport;  ///< "stdio", "http", "sse"
+  std::string command;    ///< stdio: a bare word or an absolute path
+  std::vector<std::string> arguments;
+  std::map<std::string, Secret> environment;
+  std::string url;  ///< http, sse: https, or http on loopback
+  Secret auth_token;
+  std::map<std::string, Secret> headers;
+  std::string ca_certificate_path;       ///< PEM, trusted for this server; empty: the system's store
+  std::chrono::milliseconds timeout{0};  ///< of its calls; 0: call_timeout
+  bool enabled = true;
+  bool pin_tools = true;  ///< hold back tools whose descriptions changed, until an admin accepts them
+  std::string field;      ///< "external_mcp_servers[2]"
+
+  bool operator==(const UpstreamConfig&) const = default;
+};
+
 /// The gateway's configuration, checked (reference section 10.1, and ours). Keys of features that come later are known
 /// and listed in `without_effect`.
 struct GatewayConfig {
@@ -78,6 +98,7 @@ struct GatewayConfig {
   std::chrono::seconds enrollment_token_ttl{900};                   ///< enrollment_token_ttl_seconds
   std::map<std::string, std::vector<std::string>> agent_tags;
   int rate_limit_per_minute = 0;
+  std::vector<UpstreamConfig> upstreams;
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);     ///< keepalive_seconds
   std::chrono::milliseconds call_timeout = std::chrono::seconds(35);  ///< call_timeout_seconds
   std::size_t workers = 0;                                            ///< 0: one a core

@@ -7,6 +7,7 @@
 #include "config/gateway_access.h"
 #include "config/gateway_objects.h"
 #include "config/gateway_rules.h"
+#include "config/gateway_upstreams.h"
 #include "config/names.h"
 
 namespace hive::config {
@@ -80,12 +81,12 @@ void read_enrollment_token_ttl(Reader& reader, const Value& value, GatewayDraft&
 void read_peer_gateways(Reader& reader, const Value& value, GatewayDraft& draft) {
   for (const Value& element : reader.elements(value)) {
     draft.has_peers = true;
-    read_url(reader, element);
+    (void)read_url(reader, element);
   }
 }
 
 void check_url(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
-  if (says_something(value.raw)) read_url(reader, value);
+  if (says_something(value.raw)) (void)read_url(reader, value);
 }
 
 void check_secret_url(Reader& reader, const Value& value, GatewayDraft& /*draft*/) {
@@ -116,7 +117,6 @@ constexpr std::string_view no_peers = "no other gateway is asked or answered";
 constexpr std::string_view no_watch = "polling and history are not built yet";
 constexpr std::string_view no_alerts = "alerts are not built yet: nothing is sent";
 constexpr std::string_view no_traces = "traces are not built yet: nothing is sent";
-constexpr std::string_view no_upstreams = "MCP servers behind the gateway are not built yet: none is started or asked";
 
 constexpr Key<D> rows[] = {
     // Listeners and keys.
@@ -187,6 +187,9 @@ constexpr Key<D> rows[] = {
     {{.name = "rate_limit_per_minute", .type = "whole number, 0 to 1000000", .default_value = "0 (off)"},
      store_integer<&D::rate_limit_per_minute, 0, 1'000'000>},
     {{.name = "agent_tags", .type = "object: agent to list of tags", .default_value = "{}"}, read_agent_tags},
+    // MCP servers behind the gateway.
+    {{.name = "upstream_servers", .type = "list of objects", .default_value = "[]"}, read_upstream_servers},
+    {{.name = "external_mcp_servers", .type = "list of objects", .default_value = "[]"}, read_external_mcp_servers},
     // How it runs.
     {{.name = "keepalive_seconds", .type = "whole number, 1 to 3600", .default_value = "15"},
      store_seconds<&D::keepalive, 1, 3600>},
@@ -198,10 +201,6 @@ constexpr Key<D> rows[] = {
     {{.name = "log_level", .type = "debug, info, warning or error", .default_value = "info"},
      store_log_level<&D::log_level>},
     // Known, and not built yet.
-    {{.name = "upstream_servers", .type = "list of objects", .default_value = "[]", .no_effect = no_upstreams},
-     check_upstream_servers},
-    {{.name = "external_mcp_servers", .type = "list of objects", .default_value = "[]", .no_effect = no_upstreams},
-     check_external_mcp_servers},
     {{.name = "ollama_url", .type = "URL", .default_value = "", .no_effect = no_llm}, check_url},
     {{.name = "ollama_model", .type = "string", .default_value = "", .no_effect = no_llm}, check_string},
     {{.name = "llm_provider", .type = "string", .default_value = "", .no_effect = no_llm}, check_llm_provider},
@@ -300,6 +299,7 @@ std::vector<PlacedKey> gateway_config_keys() {
   }
   append_token_keys(keys);
   append_rule_keys(keys);
+  append_upstream_keys(keys);
   append_object_keys(keys);
   return keys;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "config/gateway_config.h"
 #include "config/key.h"
@@ -14,7 +14,7 @@ struct GatewayDraft : GatewayConfig {
   bool names_credentials = false;  ///< any way to be known, perhaps a wrong one, which has been reported then
   bool has_peers = false;
   bool has_cluster_secret = false;
-  std::set<std::string> upstream_names;
+  std::vector<Value> upstream_places;  ///< of `upstreams`
   Value auth_token_place;
   std::vector<Value> token_places;         ///< of `tokens`
   std::vector<Value> scoped_token_places;  ///< of `scoped_tokens`

@@ -8,8 +8,6 @@
 namespace hive::config {
 
 /// Objects in lists of the gateway configuration whose features are not built: checked, kept nowhere.
-void check_upstream_servers(Reader& reader, const Value& value, GatewayDraft& draft);
-void check_external_mcp_servers(Reader& reader, const Value& value, GatewayDraft& draft);
 void check_scheduled_tasks(Reader& reader, const Value& value, GatewayDraft& draft);
 void check_alert_thresholds(Reader& reader, const Value& value, GatewayDraft& draft);
 

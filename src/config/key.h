@@ -131,12 +131,4 @@ void check_secret_map(Reader& reader, const Value& value, T& /*target*/) {
   }
 }
 
-/// Values of which some are secrets, and any may be empty.
-template <class T>
-void check_optional_secret_map(Reader& reader, const Value& value, T& target) {
-  for (const auto& [name, element] : reader.members(value)) {
-    check_optional_secret(reader, element, target);
-  }
-}
-
 }  // namespace hive::config

@@ -49,21 +49,27 @@ Result<void> check_identity(std::string_view text) {
 namespace {
 
 // A URL may hold a secret (webhooks do), so it is not shown.
-void check_url(Reader& reader, const Value& at, std::string_view url) {
+bool check_url(Reader& reader, const Value& at, std::string_view url) {
   std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
   std::string_view authority = url.substr(scheme);
   authority = authority.substr(0, authority.find_first_of("/?#"));
   if (scheme == 0 || authority.empty() || authority.contains(' ')) {
     reader.problem(at, "is not a URL with http:// or https:// and a host");
-  } else if (authority.contains('@')) {
-    reader.problem(at, "a URL must not hold a user name or password");
+    return false;
   }
+  if (authority.contains('@')) {
+    reader.problem(at, "a URL must not hold a user name or password");
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-void read_url(Reader& reader, const Value& value) {
-  if (std::optional<std::string> url = reader.non_empty_string(value)) check_url(reader, value, *url);
+std::optional<std::string> read_url(Reader& reader, const Value& value) {
+  std::optional<std::string> url = reader.non_empty_string(value);
+  if (url && !check_url(reader, value, *url)) url.reset();
+  return url;
 }
 
 void read_secret_url(Reader& reader, const Value& value) {

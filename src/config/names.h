@@ -22,8 +22,8 @@ std::optional<std::string> read_tier_name(Reader& reader, const Value& at, std::
 /// blanks around it, and nothing that the audit log writes for credentials without an identity ("token:...").
 Result<void> check_identity(std::string_view text);
 
-/// An http or https URL with a host and without a user name.
-void read_url(Reader& reader, const Value& value);
+/// An http or https URL with a host and without a user name; nullopt after recording a problem.
+std::optional<std::string> read_url(Reader& reader, const Value& value);
 /// The same for an URL that is itself a secret, as those of webhooks are, and may be a reference.
 void read_secret_url(Reader& reader, const Value& value);
 

@@ -180,6 +180,17 @@ TEST_F(GatewayCheck, ApprovalsThatNobodyCanGiveAreAWarning) {
   EXPECT_THAT(check().warnings, ElementsAre(HasSubstr("changes nothing")));
 }
 
+TEST_F(GatewayCheck, AnUpstreamServerThatCannotBeTrustedOrToldApartIsAWarning) {
+  UpstreamConfig upstream;
+  upstream.name = "edge-1";
+  upstream.field = "external_mcp_servers[0]";
+  upstream.ca_certificate_path = folder_ / "missing.pem";
+  config_.upstreams = {upstream};
+  config_.agent_tags = {{"edge-1", {"lab"}}};
+  EXPECT_THAT(check().warnings, ElementsAre(HasSubstr("external_mcp_servers[0].name: \"edge-1\" is the id of an agent"),
+                                            HasSubstr("external_mcp_servers[0].ca_cert_path: ")));
+}
+
 TEST_F(GatewayCheck, AProxyThatIsHalfSetIsAWarning) {
   config_.trusted_proxy_identity_header = "x-forwarded-user";
   EXPECT_THAT(check().warnings, ElementsAre(HasSubstr("the headers of a proxy are ignored")));

@@ -197,19 +197,6 @@ TEST(GatewayConfig, RefusesPeersWithoutASharedSecret) {
   EXPECT_EQ(problems_of(R"("peer_gateways":["https://b"],"cluster_secret":"s")"), "");
 }
 
-TEST(GatewayConfig, ChecksUpstreamServers) {
-  EXPECT_THAT(problems_of(R"("external_mcp_servers":[{"name":"x","transport":"pigeon"}])"),
-              HasSubstr("external_mcp_servers[0].transport: expected one of stdio, sse, http, found \"pigeon\""));
-  EXPECT_THAT(problems_of(R"("external_mcp_servers":[{"name":"x","transport":"stdio"}])"),
-              HasSubstr("command is not set"));
-  EXPECT_THAT(problems_of(R"("external_mcp_servers":[{"name":"x","transport":"sse"}])"), HasSubstr("url is not set"));
-  EXPECT_THAT(problems_of(R"("upstream_servers":[{"name":"x","url":"https://a"},{"name":"x","url":"https://b"}])"),
-              HasSubstr("upstream_servers[1]: another upstream server is called \"x\""));
-  EXPECT_THAT(problems_of(R"("upstream_servers":[{"name":"x","url":"ftp://a"}])"), HasSubstr("is not a URL"));
-  EXPECT_THAT(problems_of(R"("upstream_servers":[{"name":"gateway","url":"https://a"}])"),
-              HasSubstr("upstream_servers[0].name: "));
-}
-
 TEST(GatewayConfig, WantsAHostKeyWithAndWithoutAnAuditLog) {
   Result<GatewayConfig> config = read(R"({"listen_addr":":2222","authorized_keys_path":"/a","audit_log_path":"/l"})");
   ASSERT_FALSE(config);

@@ -111,6 +111,24 @@ TEST(Redaction, KnowsEverySecretMemberOfTheConfigurationAsASecretKey) {
   EXPECT_GE(members, 2U);
 }
 
+TEST(Redaction, KnowsEverySecretOfAnUpstreamServer) {
+  std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  std::string header = read_file((root / "src/config/gateway_config.h").string(), 1 << 20).value_or("");
+  std::size_t start = header.find("struct UpstreamConfig {");
+  ASSERT_NE(start, std::string::npos);
+  std::string_view body = std::string_view(header).substr(start, header.find("};", start) - start);
+  std::size_t members = 0;
+  for (std::string_view line : split(body, '\n')) {
+    if (line.starts_with("  Secret ") || line.starts_with("  std::map<std::string, Secret> ")) ++members;
+  }
+  std::size_t declared = 0;
+  for (const PlacedKey& key : gateway_config_keys()) {
+    if (key.place.starts_with("external_mcp_servers[].") && key.info.secret) ++declared;
+  }
+  EXPECT_EQ(declared, members);
+  EXPECT_GE(members, 3U);
+}
+
 TEST(Redaction, KeepsWhatIsNotSecretInItsOrder) {
   EXPECT_THAT(redacted(whole), MatchesRegex(R"(\{
   "listen_addr": ":2222",
