@@ -265,6 +265,8 @@ void add_enrolment_commands(CLI::App& parent, Context& context, int& exit_code) 
   CLI::App* rotate = parent.add_subcommand("rotate", "give the agent on this machine a new key");
   rotate->add_option("--config", options->rotate.config_path, "the agent's configuration (agent_config.json)")
       ->type_name("FILE");
+  rotate->add_option("--agent-id", options->rotate.agent, "refuse a configuration of another agent")
+      ->type_name("AGENT");
   add_join_token(*rotate, options->rotate.join_token);
   rotate->add_option("--agent-pid", options->rotate.agent_pid, "the running agent, to be told by SIGHUP")
       ->check(CLI::Range(2, 4194304).description(""))

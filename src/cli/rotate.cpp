@@ -121,6 +121,18 @@ std::expected<Rotation, Failure> rotate(Context& context, const RotateOptions& o
   if (!gateway) return std::unexpected(gateway.error());
   Result<config::AgentConfig> config = config::load_agent_config(options.config_path);
   if (!config) return failed(config.error());
+  if (!options.agent.empty() && options.agent != config->agent_id) {
+    return std::unexpected(
+        Failure{ExitCode::usage, fmt::format("--agent-id: {} is the configuration of agent {}",
+                                             escape_for_terminal(options.config_path), config->agent_id)});
+  }
+  if (config->private_key_path.empty()) {
+    return std::unexpected(
+        Failure{ExitCode::usage,
+                fmt::format("{}: the key comes from private_key and not from a file: enrol a new one with `myrmex "
+                            "enroll`, put it in that place, send the agent SIGHUP, and revoke the old one",
+                            escape_for_terminal(options.config_path))});
+  }
   Result<crypto::PrivateKey> old_key = crypto::PrivateKey::load(config->private_key_path);
   if (!old_key) return failed(old_key.error());
   if (options.agent_pid != 0) {
@@ -141,7 +153,13 @@ std::expected<Rotation, Failure> rotate(Context& context, const RotateOptions& o
   auto enrolled = enroll_key(*gateway, **join_token, rotation.agent, key->public_key());
   if (!enrolled) return std::unexpected(enrolled.error());
   context.output.note("new key enrolled: " + rotation.new_fingerprint);
-  if (auto placed = put_in_place(rotation.key_path, *key); !placed) return std::unexpected(placed.error());
+  if (auto placed = put_in_place(rotation.key_path, *key); !placed) {
+    return std::unexpected(Failure{
+        placed.error().code,
+        fmt::format("{}; the new key is enrolled, but the agent does not have it: `myrmex agents revoke {} --key "
+                    "{}` takes it back",
+                    escape_for_terminal(placed.error().message), rotation.agent, rotation.new_fingerprint)});
+  }
   context.output.note(fmt::format("in place: {0} (the old one is {0}.old)", escape_for_terminal(rotation.key_path)));
   if (auto told = tell_agent(context, options); !told) return std::unexpected(told.error());
   if (auto finished = finish(context, *gateway, options, rotation); !finished) {

@@ -10,6 +10,7 @@ namespace hive::cli {
 
 struct RotateOptions {
   std::string config_path = "agent_config.json";  ///< of the agent; names its id and its key
+  std::string agent;                              ///< empty, or the id that the configuration must have
   JoinTokenOptions join_token;
   std::int64_t agent_pid = 0;  ///< 0: somebody else tells the agent
   std::chrono::seconds patience{120};

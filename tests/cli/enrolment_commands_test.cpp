@@ -135,6 +135,37 @@ TEST_F(EnrolmentCommandsTest, NothingIsRevokedUnasked) {
   EXPECT_EQ(gateway_.last_body(), R"({"agent_id":"edge-1","key":"SHA256:x"})");
 }
 
+TEST_F(EnrolmentCommandsTest, RotationStopsBeforeItAsksForAnythingWhenItCannotWork) {
+  std::string key = folder_.write("key", crypto::PrivateKey::generate("edge-1")->to_openssh());
+  std::string config = folder_.write(
+      "agent.json", R"({"agent_id":"edge-1","gateway_addr":"gw:2222","private_key_path":")" + key + R"("})");
+  auto other = run_program({"rotate", "--config", config, "--agent-id", "edge-2"}, gateway_.variables());
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.error, HasSubstr("configuration of agent edge-1"));
+  // This process is no agent, and must not be signalled.
+  auto pid =
+      run_program({"rotate", "--config", config, "--agent-pid", std::to_string(::getpid())}, gateway_.variables());
+  EXPECT_EQ(pid.exit_code, 2);
+  EXPECT_THAT(pid.error, HasSubstr("not myrmex-agent"));
+  EXPECT_TRUE(gateway_.requests.empty());
+}
+
+TEST_F(EnrolmentCommandsTest, ARotationThatTheAgentDoesNotTakeUpKeepsBothKeys) {
+  std::string old_text = crypto::PrivateKey::generate("edge-1")->to_openssh();
+  std::string key = folder_.write("key", old_text);
+  std::string config = folder_.write(
+      "agent.json", R"({"agent_id":"edge-1","gateway_addr":"gw:2222","private_key_path":")" + key + R"("})");
+  gateway_.answers["/api/enroll"] = {200, R"({"success":true,"agent_id":"edge-1","gateway_host_key":""})"};
+  gateway_.answers["/api/fleet"] = {200, R"([{"id":"edge-1","online":true,"key_fingerprint":"SHA256:old"}])"};
+  auto run = run_program({"rotate", "--config", config, "--wait", "1", "--revoke-old"}, gateway_.variables());
+  EXPECT_EQ(run.exit_code, 5) << run.error;
+  EXPECT_THAT(run.error, HasSubstr("both keys are enrolled"));
+  EXPECT_EQ(*read_file(key + ".old", 4096), old_text);
+  EXPECT_NE(*read_file(key, 4096, FileSecrecy::owner_only), old_text);
+  for (const std::string& request : gateway_.requests)
+    EXPECT_THAT(request, Not(HasSubstr("/api/agents/revoke")));
+}
+
 TEST_F(EnrolmentCommandsTest, AgentsAloneStillLists) {
   gateway_.answers["/api/status"] = {200,
                                      R"({"agents":[{"id":"edge-1","ip":"192.0.2.1","online":true}],"upstreams":[]})"};
