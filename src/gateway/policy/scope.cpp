@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "gateway/policy/identity.h"
 #include "protocol/json.h"
 
 namespace hive::policy {
@@ -84,19 +85,34 @@ bool reaches_all_agents(const Scope& scope) {
   });
 }
 
+bool may_be_read_as(std::string_view key, std::string_view member) {
+  constexpr std::string_view long_s = "\u017f";
+  std::string folded;
+  for (std::size_t at = key.find(long_s); at != std::string_view::npos; at = key.find(long_s)) {
+    folded.append(key.substr(0, at)).push_back('s');
+    key.remove_prefix(at + long_s.size());
+  }
+  if (folded.empty()) return equal_ignoring_case(key, member);
+  return equal_ignoring_case(folded.append(key), member);
+}
+
 NamedAgents agents_named_in(std::string_view arguments) {
   NamedAgents named;
   // Most calls name nobody. A name can hide behind an escape, such as "\u0061gent", and nowhere else.
-  if (!arguments.contains("agent") && !arguments.contains('\\')) return named;
+  constexpr std::string_view in_all_names = "agent";
+  auto same_letter = [](char left, char right) { return (left | 0x20) == right; };
+  bool may_name = !std::ranges::search(arguments, in_all_names, same_letter).empty();
+  if (!may_name && !arguments.contains('\\')) return named;
   auto members = json::parse_object(arguments, {.max_bytes = arguments.size()});
   if (!members) {
     named.unclear = true;
     return named;
   }
   for (const json::Member& member : *members) {
-    if (std::ranges::find(naming_members, member.key) != naming_members.end()) {
+    auto names = [&](std::string_view name) { return may_be_read_as(member.key, name); };
+    if (std::ranges::any_of(naming_members, names)) {
       add_names(named, member.value);
-    } else if (member.key == "all_agents" && !json::is_null(member.value)) {
+    } else if (names("all_agents") && !json::is_null(member.value)) {
       // Whatever is not clearly false may be taken for true by somebody.
       if (json::decode_boolean(member.value) != false) named.all = true;
     }

@@ -38,6 +38,10 @@ Reach reach_of(const Scope& scope, const AgentTags& tags, std::string_view agent
 /// Whether the scope holds every agent there is or will be.
 bool reaches_all_agents(const Scope& scope);
 
+/// Whether some program takes `key` for the member `member`, which is ASCII in lower case: Go's encoding/json matches
+/// the names of members whatever their case, by Unicode's simple folding, and lets the last of them win.
+bool may_be_read_as(std::string_view key, std::string_view member);
+
 /// The agents that the arguments of a call name at their top level: agent and agent_id, agents and agent_ids, each a
 /// string or a list of strings, and all_agents.
 struct NamedAgents {

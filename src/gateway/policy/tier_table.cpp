@@ -1,5 +1,8 @@
 #include "gateway/policy/tier_table.h"
 
+#include <algorithm>
+
+#include "gateway/policy/scope.h"
 #include "protocol/json.h"
 #include "protocol/tools.h"
 
@@ -40,6 +43,10 @@ TierTable::TierTable(const config::GatewayConfig& config, const RuleText& rules)
 const TierAnswer* TierTable::of_command(std::string_view arguments) const {
   auto members = json::parse_object(arguments, {.max_bytes = arguments.size()});
   if (!members) return strictest_;
+  // Another agent than ours may read "Name" as well, and then it is not told which of the two it runs.
+  bool is_clear = std::ranges::none_of(
+      *members, [](const json::Member& member) { return member.key != "name" && may_be_read_as(member.key, "name"); });
+  if (!is_clear) return strictest_;
   auto raw = json::find(*members, "name");
   if (!raw) return nullptr;  // no command, and the agent will refuse it
   std::optional<std::string> name = json::decode_string(*raw);

@@ -69,6 +69,15 @@ TEST(NamedAgents, DoNotHideBehindEscapes) {
   EXPECT_EQ(agents_named_in(R"({"\u0061gent":"edge\u002d1"})").ids, std::vector<std::string>{"edge-1"});
 }
 
+TEST(NamedAgents, CountInEverySpellingThatSomeProgramTakesForTheirs) {
+  for (const char* key : {"Agent", "AGENT_ID", "agentS", "agent\u017f", "\\u0041gent_ids"})
+    EXPECT_EQ(agents_named_in(std::string("{\"") + key + R"(":"edge-1"})").ids, std::vector<std::string>{"edge-1"})
+        << key;
+  EXPECT_TRUE(agents_named_in(R"({"All_Agents":true})").all);
+  for (const char* key : {"agenti", "agent-id", "gent", "agent_idss"})
+    EXPECT_TRUE(agents_named_in(std::string("{\"") + key + R"(":"edge-1"})").ids.empty()) << key;
+}
+
 TEST(NamedAgents, AllAgentsIsWhateverIsNotClearlyFalse) {
   for (const char* text : {"true", "1", "\"false\"", "[]", "0"})
     EXPECT_TRUE(agents_named_in(std::string(R"({"all_agents":)") + text + "}").all) << text;

@@ -47,6 +47,14 @@ TEST(TierTable, ACommandDoesNotHideBehindEscapesOrTwoNames) {
   EXPECT_EQ(tiers.tier_of("run_command", "{}"), Tier::read);
 }
 
+TEST(TierTable, ACommandDoesNotHideBehindANameThatOtherAgentsReadAsWell) {
+  TierTable tiers = table({{"run_command:uptime", "read"}, {"run_command:chaos.sh", "admin"}});
+  for (const char* arguments : {R"({"name":"uptime","Name":"chaos.sh"})", R"({"NAME":"chaos.sh"})",
+                                R"({"\u004eame":"chaos.sh","name":"uptime"})"})
+    EXPECT_EQ(tiers.tier_of("run_command", arguments), Tier::admin) << arguments;
+  EXPECT_EQ(tiers.tier_of("run_command", R"({"name":"uptime","names":"chaos.sh"})"), Tier::read);
+}
+
 TEST(TierTable, UnclearArgumentsAreNeverCheaperThanTheTool) {
   TierTable tiers = table({{"run_command:uptime", "read"}});
   EXPECT_EQ(tiers.tier_of("run_command", R"({"name":"uptime"})"), Tier::read);
