@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/ssh/line_channel.h"
@@ -34,19 +35,19 @@ class FakeLineChannel final : public LineChannel {
     open_ = false;
     close_reason_ = reason;
     auto self = shared_from_this();
-    worker_.post([this, self, reason = std::string(reason)] {
-      if (handler_ != nullptr) handler_->on_closed(Error{ErrorCode::cancelled, reason});
-    });
+    worker_.post([this, self, reason = std::string(reason)] { tell_closed(Error{ErrorCode::cancelled, reason}); });
   }
   [[nodiscard]] bool is_open() const override { return open_; }
 
   /// The other end says `line`.
-  void arrive(std::string_view line) { handler_->on_line(line); }
+  void arrive(std::string_view line) {
+    if (handler_ != nullptr) handler_->on_line(line);
+  }
   /// The connection breaks.
   void break_down() {
     if (!open_) return;
     open_ = false;
-    handler_->on_closed(Error{ErrorCode::unavailable, "connection reset"});
+    tell_closed(Error{ErrorCode::unavailable, "connection reset"});
   }
 
   [[nodiscard]] const std::vector<std::string>& sent() const { return sent_; }
@@ -60,6 +61,11 @@ class FakeLineChannel final : public LineChannel {
   std::function<void(const std::string& line)> on_send;
 
  private:
+  // The handler holds the channel, so a channel that is closed must not hold it any more.
+  void tell_closed(const Error& reason) {
+    if (auto handler = std::exchange(handler_, nullptr)) handler->on_closed(reason);
+  }
+
   Worker& worker_;
   Peer peer_;
   std::shared_ptr<Handler> handler_;
