@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -290,6 +291,15 @@ void Service::State::open_configuration() {
 Result<void> Service::State::check(const std::string& text) const {
   config::GatewayConfig next = TRY(
       config::parse_gateway_config(text, config.source_path, net::vault::with_vault(config::SecretSources::system())));
+  // Otherwise one admin could lift the rule that asks for two: by a token for a person who does not exist, for example.
+  const std::vector<std::string>& asking = settings.load()->config->require_approval_tiers;
+  bool needs_others = std::ranges::find(asking, protocol::to_string(protocol::Tier::admin)) != asking.end();
+  if (needs_others && policy::make_policy(next, clock)->version() != funnel->policy()->version()) {
+    return fail(ErrorCode::permission_denied,
+                "who may do what cannot be changed over the API while require_approval_tiers holds \"admin\": edit {} "
+                "and reload",
+                config.source_path);
+  }
   config::GatewayFindings findings = config::check_gateway_files(next);
   if (findings.errors.empty()) return {};
   return fail(ErrorCode::invalid_argument, "{}", join(findings.errors, "\n"));

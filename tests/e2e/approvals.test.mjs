@@ -67,6 +67,19 @@ const post = async (route, body, token) => json(await hive.fetch(route, { method
 const decide = (id, decision, token, more = {}) => post('/api/approvals', { id, decision, ...more }, token);
 const result = (id, token, wait = 10_000) => get(`/api/approvals/${id}/result?wait_ms=${wait}`, token);
 const setUp = (values) => post('/api/config', values, tokens.bob);
+// Changes the file as an administrator of the host does.
+async function edit(values) {
+  const reloads = () => events('config_reload').length;
+  const before = reloads();
+  const file = JSON.parse(fs.readFileSync(config, 'utf8'));
+  for (const [key, value] of Object.entries(values)) {
+    if (value === undefined) delete file[key];
+    else file[key] = value;
+  }
+  fs.writeFileSync(config, JSON.stringify(file, null, 2));
+  process.kill(hive.pid('gateway'), 'SIGHUP');
+  await eventually('the gateway has reloaded', () => reloads() > before);
+}
 const settings = async () => (await get('/api/config', tokens.bob)).body;
 
 // Asks for a restart as Alice and returns the id of the request.
@@ -235,21 +248,32 @@ test('an approval does not hold for an agent that has come back with another key
 
 test('an approval does not hold under other rules than those it was asked under', async () => {
   const id = await ask('ruled');
-  const changed = await setUp({ ...await settings(), rate_limit_per_minute: 500 });
-  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  await edit({ rate_limit_per_minute: 500 });
   assert.equal((await decide(id, 'approve', tokens.bob)).status, 200);
   refused(await result(id, tokens.alice), 409, 'policy_changed');
   assert.ok(!restarts().includes('ruled'));
+  await edit({ rate_limit_per_minute: undefined });
+});
+
+test('one admin cannot lift the rules for two over the API', async () => {
+  const shown = await settings();
+  for (const change of [
+    { require_approval_tiers: [] },
+    { tokens: { ...shown.tokens, ['e'.repeat(40)]: { role: 'admin', identity: 'nobody' } } },
+    { risk_tiers: { run_command: 'read' } },
+  ]) {
+    const answer = await setUp({ ...shown, ...change });
+    refused(answer, 400, 'invalid_config');
+    assert.match(answer.body.detail, /cannot be changed over the API while require_approval_tiers/);
+  }
+  assert.equal((await setUp(shown)).status, 200);
 });
 
 test('some calls need several people of a group', async () => {
-  const rules = await settings();
-  const changed = await setUp({
-    ...rules,
+  await edit({
     approvals_required: { admin: { count: 2, groups: ['web'] } },
     approval_groups: { web: ['bob', 'carol'] },
   });
-  assert.equal(changed.status, 200, JSON.stringify(changed.body));
   const id = await ask('two');
   refused(await decide(id, 'approve', hive.token('admin')), 403, 'group');
   const one = await decide(id, 'approve', tokens.bob);
@@ -258,7 +282,7 @@ test('some calls need several people of a group', async () => {
   assert.ok(!restarts().includes('two'));
   assert.equal((await decide(id, 'approve', tokens.carol)).body.status, 'approved');
   assert.match(text(await result(id, tokens.alice)), /restarted/);
-  assert.equal((await setUp(rules)).status, 200);
+  await edit({ approvals_required: undefined, approval_groups: undefined });
 });
 
 test('a request that nobody decides runs out by itself', async () => {
@@ -316,12 +340,12 @@ test('the configuration goes round without its secrets', async () => {
     assert.ok(!everything.includes(secret), 'no secret is shown');
   }
   const before = fs.readFileSync(config, 'utf8');
-  const changed = await setUp({ ...shown, rate_limit_per_minute: 777, keepalive_seconds: 20 });
+  const changed = await setUp({ ...shown, approval_ttl_seconds: 777, keepalive_seconds: 20 });
   assert.equal(changed.status, 200, JSON.stringify(changed.body));
   assert.equal(changed.body.success, true);
-  assert.deepEqual(changed.body.changed, ['keepalive_seconds', 'rate_limit_per_minute']);
+  assert.deepEqual(changed.body.changed, ['approval_ttl_seconds', 'keepalive_seconds']);
   assert.deepEqual(changed.body.restart_required, ['keepalive_seconds']);
-  assert.equal(changed.body.config.rate_limit_per_minute, 777);
+  assert.equal(changed.body.config.approval_ttl_seconds, 777);
   assert.equal(fs.statSync(config).mode & 0o777, 0o600);
   const after = JSON.parse(fs.readFileSync(config, 'utf8'));
   assert.deepEqual(after.tokens, JSON.parse(before).tokens, 'placeholders became the secrets that they stand for');
@@ -333,7 +357,7 @@ test('the configuration goes round without its secrets', async () => {
   assert.equal(announced.outcome, undefined);
   assert.equal(announced.request_id, entry.request_id);
   assert.equal(entry.outcome, 'success');
-  assert.match(entry.detail, /keepalive_seconds, rate_limit_per_minute/);
+  assert.match(entry.detail, /approval_ttl_seconds, keepalive_seconds/);
   for (const { detail } of [...events('config_update'), ...events('config_reload')]) {
     assert.doesNotMatch(detail ?? '', /777/, 'names, never values');
   }
@@ -343,9 +367,9 @@ test('the configuration goes round without its secrets', async () => {
 test('changes of the configuration that arrive together come one after another', async () => {
   const shown = await settings();
   const limits = [501, 502, 503, 504, 505, 506];
-  const answers = await Promise.all(limits.map((limit) => setUp({ ...shown, rate_limit_per_minute: limit })));
+  const answers = await Promise.all(limits.map((limit) => setUp({ ...shown, approval_ttl_seconds: limit })));
   for (const answer of answers) assert.equal(answer.status, 200, JSON.stringify(answer.body));
-  assert.ok(limits.includes(JSON.parse(fs.readFileSync(config, 'utf8')).rate_limit_per_minute));
+  assert.ok(limits.includes(JSON.parse(fs.readFileSync(config, 'utf8')).approval_ttl_seconds));
   assert.deepEqual(fs.readdirSync(path.dirname(config)).filter((name) => name.startsWith('gateway_config.json.')), []);
   assert.equal((await setUp(shown)).status, 200);
 });

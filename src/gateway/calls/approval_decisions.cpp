@@ -105,8 +105,10 @@ Result<void> ApprovalDesk::check_word(const Word& word, const Approval& approval
     return fail(ErrorCode::already_exists, "you have approved {} already; it needs another person", approval.id);
   }
   if (!word.digest.empty() && word.digest != approval.digest) {
-    return fail(ErrorCode::invalid_argument, "this is not the request that was shown: its digest is {}",
-                approval.digest);
+    return fail(ErrorCode::invalid_argument,
+                "the digest is not that of request {}; look at it again and send the digest "
+                "that is shown",
+                approval.id);
   }
   if (approval.digest != policy::digest_of(approval.subject)) {
     return fail(ErrorCode::invalid_argument, "request {} was changed after it was asked and can't be approved",
@@ -137,7 +139,7 @@ void ApprovalDesk::decide_now(store::Connection& connection, Word word, Decider 
     refused.outcome = Outcome::denied;
     refused.reason = reason_of(checked.error());
     refused.detail = fmt::format("approval {}, {}: {}", before->id, name_of(word.action), checked.error().message);
-    record(std::move(refused));
+    if (auto admitted = refusals_.admit(std::move(refused))) record(*std::move(admitted));
     return done(std::unexpected(checked.error()));
   }
 

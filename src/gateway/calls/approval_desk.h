@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "gateway/audit/refusal_log.h"
 #include "gateway/calls/approvals.h"
 
 namespace hive::calls {
@@ -12,7 +13,8 @@ namespace hive::calls {
 /// so that two words on one request cannot cross; what is read from other threads are immutable snapshots.
 class ApprovalDesk final : public Approvals, public std::enable_shared_from_this<ApprovalDesk> {
  public:
-  ApprovalDesk(Dependencies dependencies, Options options) : given_(std::move(dependencies)), options_(options) {}
+  ApprovalDesk(Dependencies dependencies, Options options)
+      : given_(std::move(dependencies)), refusals_(given_.clock), options_(options) {}
 
   /// Takes over what the last run left. On the store's thread.
   Result<void> restore(store::Connection& connection);
@@ -80,6 +82,7 @@ class ApprovalDesk final : public Approvals, public std::enable_shared_from_this
   void record(audit::Record record);
 
   Dependencies given_;
+  audit::RefusalLog refusals_;
   const Options options_;
 
   mutable std::mutex mutex_;

@@ -34,7 +34,9 @@ void ApprovalDesk::run(const Snapshot& approved) {
   call.request_id = approved->request_id;
   call.agent = approved->subject.agent;
   call.tool = approved->subject.tool;
-  call.arguments = approved->subject.arguments;
+  call.target = approved->target;
+  call.method = approved->method;
+  (call.method.empty() ? call.arguments : call.params) = approved->subject.arguments;
   call.on_behalf_of = approved->subject.on_behalf_of;
   call.after_untrusted_text = approved->after_untrusted_text;
   call.timeout = approved->timeout;
@@ -94,6 +96,8 @@ void ApprovalDesk::expire_now(store::Connection& connection, const Snapshot& app
 }
 
 void ApprovalDesk::sweep() {
+  for (audit::Record& sum : refusals_.take_due())
+    record(std::move(sum));
   SteadyTime now = given_.clock.steady_now();
   std::vector<std::string> due;
   bool forget = false;

@@ -39,7 +39,7 @@ std::vector<std::string> decode_list(std::string_view list) {
 constexpr std::string_view columns =
     "id, digest, status, principal, identity, role, credential, groups, credential_expires_at, on_behalf_of, "
     "after_untrusted_text, agent, agent_key, tool, arguments, tier, policy_version, surface, request_id, call_id, "
-    "timeout_ms, needed, created_at, expires_at, ended_at, outcome, reason";
+    "timeout_ms, needed, created_at, expires_at, ended_at, outcome, reason, target, method";
 
 Error unreadable(std::string_view id, std::string_view column) {
   return {ErrorCode::corrupt, fmt::format("approval {}: {} is not readable", id, column)};
@@ -90,6 +90,10 @@ Result<Approval> read(const store::Statement& row) {
     if (!approval.outcome) return std::unexpected(unreadable(approval.id, "outcome"));
   }
   approval.reason = row.text(26);
+  auto target = target_kind_from_string(row.text(27));
+  if (!target) return std::unexpected(unreadable(approval.id, "target"));
+  approval.target = *target;
+  approval.method = row.text(28);
   return approval;
 }
 
@@ -116,7 +120,7 @@ Result<void> insert(store::Connection& connection, const Approval& approval) {
   static const policy::Grant no_grant;
   const policy::Grant& grant = approval.requester.grant ? *approval.requester.grant : no_grant;
   store::Statement statement = TRY(connection.prepare(fmt::format(
-      "INSERT INTO approvals ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", columns)));
+      "INSERT INTO approvals ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", columns)));
   statement.bind(0, approval.id)
       .bind(1, approval.digest)
       .bind(2, to_string(approval.status))
@@ -143,7 +147,9 @@ Result<void> insert(store::Connection& connection, const Approval& approval) {
       .bind(23, to_ms(approval.expires_at))
       .bind(24, to_ms(approval.ended_at))
       .bind_null(25)
-      .bind(26, approval.reason);
+      .bind(26, approval.reason)
+      .bind(27, to_string(approval.target))
+      .bind(28, approval.method);
   return statement.run();
 }
 

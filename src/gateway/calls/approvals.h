@@ -42,6 +42,8 @@ struct Approval {
   std::string id;      ///< 32 hexadecimal digits, at random
   std::string digest;  ///< policy::digest_of(subject)
   policy::ApprovalSubject subject;
+  TargetKind target = TargetKind::agent;
+  std::string method;  ///< of a call to an upstream; see Call::method
   policy::Principal requester;
   std::string request_id;
   std::string call_id;

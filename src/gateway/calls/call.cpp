@@ -13,6 +13,17 @@ std::span<const Surface> all_surfaces() {
   return surfaces;
 }
 
+std::string_view to_string(TargetKind target) {
+  return target == TargetKind::agent ? "agent" : "upstream";
+}
+
+std::optional<TargetKind> target_kind_from_string(std::string_view name) {
+  for (TargetKind target : {TargetKind::agent, TargetKind::upstream}) {
+    if (to_string(target) == name) return target;
+  }
+  return std::nullopt;
+}
+
 std::optional<Surface> surface_from_string(std::string_view name) {
   auto surfaces = all_surfaces();
   auto found = std::ranges::find(surfaces, name, [](Surface surface) { return to_string(surface); });

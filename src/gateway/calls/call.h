@@ -29,6 +29,9 @@ enum class TargetKind {
   upstream,  ///< an MCP server behind the gateway
 };
 
+std::string_view to_string(TargetKind target);
+std::optional<TargetKind> target_kind_from_string(std::string_view name);
+
 /// One call to a tool, wherever it comes from (DESIGN section 4).
 struct Call {
   policy::Principal principal;

@@ -81,7 +81,7 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
   // Who may not call the agent may not make it think either.
   [[nodiscard]] bool reaches_agent() const {
     return std::ranges::all_of(explanation_.gates, [](const policy::GateAnswer& answer) {
-      return (answer.gate != "role" && answer.gate != "scope") || answer.decision.allowed();
+      return answer.gate == "approval" || answer.decision.allowed();
     });
   }
 

@@ -37,6 +37,8 @@ class FunnelImpl final : public Funnel, public PassageHost {
     explain_call(*this, worker, std::move(call), std::move(done));
   }
 
+  void set_upstreams(upstreams::Upstreams* upstreams) override { upstreams_ = upstreams; }
+
   void set_approvals(Approvals* approvals) override { approvals_ = approvals; }
 
   void set_policy(std::shared_ptr<const policy::Policy> policy) override {
@@ -85,6 +87,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
   audit::Log* log() override { return log_; }
   const Clock& clock() override { return clock_; }
   Approvals* approvals() override { return approvals_; }
+  upstreams::Upstreams* upstreams() override { return upstreams_; }
   const Options& options() override { return options_; }
   std::shared_ptr<const policy::Policy> current_policy() override { return policy(); }
 
@@ -132,6 +135,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
   const Clock& clock_;
   const Options options_;
   Approvals* approvals_ = nullptr;
+  upstreams::Upstreams* upstreams_ = nullptr;
   // Call ids are unique over restarts: intents and outcomes of different runs of the gateway must never be joined.
   const std::string boot_id_ = crypto::random_hex(4);
   std::atomic<std::uint64_t> next_call_ = 1;

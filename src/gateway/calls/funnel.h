@@ -10,6 +10,7 @@
 #include "gateway/calls/call.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/policy.h"
+#include "gateway/upstreams/upstreams.h"
 #include "net/runtime/runtime.h"
 
 namespace hive::calls {
@@ -56,6 +57,9 @@ class Funnel {
 
   /// Where calls go that wait for other people. Without one, they are refused. Before the first call.
   virtual void set_approvals(Approvals* approvals) = 0;
+
+  /// The servers behind the gateway. Without, calls to them are refused. Before the first call.
+  virtual void set_upstreams(upstreams::Upstreams* upstreams) = 0;
 
   /// Puts another policy in force for calls that start from now on.
   virtual void set_policy(std::shared_ptr<const policy::Policy> policy) = 0;

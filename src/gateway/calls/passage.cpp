@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "gateway/calls/funnel_access.h"
 #include "gateway/calls/results.h"
+#include "protocol/json.h"
 
 namespace hive::calls {
 
@@ -23,10 +24,19 @@ class ApprovalAccess {
 
 namespace {
 
+constexpr std::string_view tools_call = "tools/call";
+
 CallResult refused_by(policy::Decision decision) {
   CallResult result = refusal(std::move(decision.reason), decision.message);
   result.retry_after = decision.retry_after;
   return result;
+}
+
+// Reading what an upstream offers is of tier read; what its tools do nobody has classified.
+protocol::Tier tier_of(const Call& call, const policy::Policy& policy) {
+  if (call.target == TargetKind::agent) return policy.tier_of(call.tool, call.arguments);
+  if (!call.method.empty() && call.method != tools_call) return protocol::Tier::read;
+  return policy.tier_of_upstream(call.tool);
 }
 
 std::string_view explanation(std::string_view reason) {
@@ -55,7 +65,7 @@ void Passage::start() {
   started_ = host_.clock().steady_now();
   call_id_ = host_.next_call_id();
   auto policy = host_.current_policy();
-  tier_ = policy->tier_of(call_.tool, call_.arguments);
+  tier_ = tier_of(call_, *policy);
   if (auto refused = check_form()) return end(*std::move(refused));
   bool is_approved = !call_.approval_id.empty();
   if (is_approved) {
@@ -63,7 +73,7 @@ void Passage::start() {
     // Taken before the other gates speak: whatever they say is the end of the call that was approved.
     if (auto refused = take_approval(*policy)) return end(*std::move(refused));
   }
-  policy::Question question{call_.principal, call_.agent, call_.tool, call_.arguments, tier_};
+  policy::Question question{call_.principal, call_.agent, call_.tool, body(), tier_};
   for (auto gate : {&policy::Policy::check_role, &policy::Policy::check_scope}) {
     policy::Decision decision = ((*policy).*gate)(question);
     if (!decision.allowed()) return end(refused_by(std::move(decision)));
@@ -97,15 +107,26 @@ std::optional<CallResult> Passage::check_form() const {
   return std::nullopt;
 }
 
+// What must still be the same when an approved call is sent: an agent's key. An upstream has none; its name stands for
+// it.
+std::string Passage::key_of_target() const {
+  if (call_.target == TargetKind::upstream) {
+    upstreams::Upstreams* upstreams = host_.upstreams();
+    return upstreams != nullptr && upstreams->has(call_.agent) ? "upstream:" + call_.agent : std::string();
+  }
+  auto agent = host_.fleet().find(call_.agent);
+  return agent && agent->online ? agent->key_fingerprint : std::string();
+}
+
 policy::ApprovalSubject Passage::subject(const policy::Policy& policy) const {
   policy::ApprovalSubject subject;
   subject.principal = call_.principal.name;
   subject.identity = call_.principal.identity();
   subject.on_behalf_of = call_.on_behalf_of;
   subject.agent = call_.agent;
-  if (auto agent = host_.fleet().find(call_.agent); agent && agent->online) subject.agent_key = agent->key_fingerprint;
+  subject.agent_key = key_of_target();
   subject.tool = call_.tool;
-  subject.arguments = call_.arguments;
+  subject.arguments = body();
   subject.tier = tier_;
   subject.policy_version = policy.version();
   return subject;
@@ -134,9 +155,11 @@ void Passage::ask_others(const policy::Policy& policy) {
   Approval request;
   request.subject = subject(policy);
   if (request.subject.agent_key.empty()) {
-    return end(refusal("agent_offline",
-                       fmt::format("agent {} is offline; an approval holds for an agent that is there", call_.agent)));
+    return end(refusal(call_.target == TargetKind::agent ? "agent_offline" : "upstream_offline",
+                       fmt::format("{} is offline; an approval holds for what is there", call_.agent)));
   }
+  request.target = call_.target;
+  request.method = call_.method;
   request.requester = call_.principal;
   request.request_id = call_.request_id;
   request.call_id = call_id_;
@@ -169,6 +192,14 @@ void Passage::write_intent() {
 }
 
 void Passage::send() {
+  if (is_withdrawn()) {
+    return end(refusal("cancelled", "the call was withdrawn before it was sent", Outcome::cancelled));
+  }
+  if (call_.target == TargetKind::upstream) return send_to_upstream();
+  send_to_agent();
+}
+
+void Passage::send_to_agent() {
   auto self = shared_from_this();
   fleet::AgentRequest request;
   request.tool = call_.tool;
@@ -181,15 +212,31 @@ void Passage::send() {
     };
   }
   request.done = [self](fleet::AgentReply reply) { self->end(from_reply(std::move(reply))); };
-  bool withdrawn_before = false;
-  {
-    std::lock_guard lock(mutex_);
-    withdrawn_before = !cancel_reason_.empty();
+  keep_ticket(FunnelAccess::send(host_.fleet(), call_.agent, std::move(request)));
+}
+
+void Passage::send_to_upstream() {
+  upstreams::Upstreams* upstreams = host_.upstreams();
+  if (upstreams == nullptr || (!agent_key_.empty() && agent_key_ != key_of_target())) {
+    return end(refusal("upstream_unknown", fmt::format("there is no server {} behind this gateway", call_.agent)));
   }
-  if (withdrawn_before) {
-    return end(refusal("cancelled", "the call was withdrawn before it was sent", Outcome::cancelled));
-  }
-  std::uint64_t ticket = FunnelAccess::send(host_.fleet(), call_.agent, std::move(request));
+  upstreams::Request request;
+  request.method = call_.method.empty() ? std::string(tools_call) : call_.method;
+  request.params = call_.method.empty() ? fmt::format(R"({{"name":{},"arguments":{}}})",
+                                                      json::encode_string(call_.tool), call_.arguments)
+                                        : call_.params;
+  request.caller = call_.caller;
+  request.timeout = call_.timeout;
+  request.done = [self = shared_from_this()](upstreams::Reply reply) { self->end(from_reply(std::move(reply))); };
+  keep_ticket(FunnelAccess::send(*upstreams, call_.agent, std::move(request)));
+}
+
+bool Passage::is_withdrawn() {
+  std::lock_guard lock(mutex_);
+  return !cancel_reason_.empty();
+}
+
+void Passage::keep_ticket(std::uint64_t ticket) {
   std::string cancel_reason;
   {
     std::lock_guard lock(mutex_);
@@ -197,7 +244,14 @@ void Passage::send() {
     cancel_reason = cancel_reason_;
   }
   // It was withdrawn while it was being handed over.
-  if (!cancel_reason.empty()) FunnelAccess::cancel(host_.fleet(), call_.agent, ticket, std::move(cancel_reason));
+  if (!cancel_reason.empty()) withdraw(ticket, std::move(cancel_reason));
+}
+
+void Passage::withdraw(std::uint64_t ticket, std::string reason) {
+  if (call_.target == TargetKind::agent) {
+    return FunnelAccess::cancel(host_.fleet(), call_.agent, ticket, std::move(reason));
+  }
+  if (host_.upstreams() != nullptr) FunnelAccess::cancel(*host_.upstreams(), ticket, std::move(reason));
 }
 
 void Passage::cancel(std::string_view reason) {
@@ -208,7 +262,7 @@ void Passage::cancel(std::string_view reason) {
     cancel_reason_ = reason.empty() ? "withdrawn" : reason;
     ticket = ticket_;
   }
-  if (ticket != 0) FunnelAccess::cancel(host_.fleet(), call_.agent, ticket, std::string(reason));
+  if (ticket != 0) withdraw(ticket, std::string(reason));
 }
 
 void Passage::end(CallResult result) {
@@ -264,11 +318,11 @@ audit::Record Passage::record(audit::RecordKind kind) const {
   record.principal = call_.principal.name;
   record.role = policy::to_string(call_.principal.role);
   record.surface = to_string(call_.surface);
-  record.action = "tool_call";
+  record.action = call_.method.empty() || call_.method == tools_call ? std::string("tool_call") : call_.method;
   record.agent = call_.agent;
   record.tool = call_.tool;
   // The intent carries the arguments; an outcome repeats them only where there was no intent.
-  if (!intent_written_) record.arguments = call_.arguments;
+  if (!intent_written_) record.arguments = body();
   record.tier = protocol::to_string(tier_);
   record.on_behalf_of = call_.on_behalf_of;
   record.after_untrusted_text = call_.after_untrusted_text;

@@ -8,6 +8,7 @@
 
 #include "gateway/calls/approvals.h"
 #include "gateway/calls/funnel.h"
+#include "gateway/upstreams/upstreams.h"
 
 namespace hive::calls {
 
@@ -19,6 +20,7 @@ class PassageHost {
   [[nodiscard]] virtual audit::Log* log() = 0;
   [[nodiscard]] virtual const Clock& clock() = 0;
   [[nodiscard]] virtual Approvals* approvals() = 0;
+  [[nodiscard]] virtual upstreams::Upstreams* upstreams() = 0;
   [[nodiscard]] virtual const Funnel::Options& options() = 0;
   [[nodiscard]] virtual std::shared_ptr<const policy::Policy> current_policy() = 0;
   [[nodiscard]] virtual bool is_draining() = 0;
@@ -43,11 +45,19 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
 
  private:
   [[nodiscard]] std::optional<CallResult> check_form() const;
+  [[nodiscard]] std::string key_of_target() const;
   [[nodiscard]] policy::ApprovalSubject subject(const policy::Policy& policy) const;
   std::optional<CallResult> take_approval(const policy::Policy& policy);
   void ask_others(const policy::Policy& policy);
   void write_intent();
   void send();
+  void send_to_agent();
+  void send_to_upstream();
+  [[nodiscard]] bool is_withdrawn();
+  void keep_ticket(std::uint64_t ticket);
+  void withdraw(std::uint64_t ticket, std::string reason);
+  /// What the gates look at and people approve.
+  [[nodiscard]] std::string_view body() const { return call_.method.empty() ? call_.arguments : call_.params; }
   void end(CallResult result);
   void deliver(CallResult result);
   [[nodiscard]] audit::Record record(audit::RecordKind kind) const;

@@ -11,14 +11,27 @@ namespace {
 
 constexpr std::size_t max_detail_bytes = 512;
 
-CallResult without_answer(const fleet::AgentReply& reply) {
+CallResult without_answer(bool was_sent, const std::string& reason, std::string_view detail) {
   CallResult result;
   result.by_gateway = true;
   result.is_error = true;
-  result.reason = reply.reason;
-  result.outcome = reply.kind == fleet::ReplyKind::not_sent ? Outcome::denied : Outcome::unknown;
-  result.body =
-      protocol::encode_error_object(protocol::internal_error_code, reply.detail, result.outcome, result.reason);
+  result.reason = reason;
+  result.outcome = was_sent ? Outcome::unknown : Outcome::denied;
+  result.body = protocol::encode_error_object(protocol::internal_error_code, detail, result.outcome, reason);
+  return result;
+}
+
+// An upstream knows nothing of our fields: whether its tool went wrong stands in isError, and an error may also mean
+// that nothing ran, which cannot be told apart.
+CallResult from_upstream(bool is_error, std::string body) {
+  CallResult result;
+  result.is_error = is_error;
+  result.body = std::move(body);
+  auto members = json::parse_object(result.body, {.max_bytes = result.body.size()});
+  auto marked = members ? json::find(*members, "isError") : std::nullopt;
+  bool went_wrong = is_error || !members || (marked && json::decode_boolean(*marked) == true);
+  result.outcome = went_wrong ? Outcome::failure : Outcome::success;
+  if (went_wrong) result.reason = is_error ? "upstream_error" : "tool_error";
   return result;
 }
 
@@ -35,7 +48,9 @@ CallResult refusal(std::string reason, std::string_view message, Outcome outcome
 }
 
 CallResult from_reply(fleet::AgentReply reply) {
-  if (reply.kind != fleet::ReplyKind::result && reply.kind != fleet::ReplyKind::error) return without_answer(reply);
+  if (reply.kind != fleet::ReplyKind::result && reply.kind != fleet::ReplyKind::error) {
+    return without_answer(reply.kind != fleet::ReplyKind::not_sent, reply.reason, reply.detail);
+  }
   CallResult result;
   result.is_error = reply.kind == fleet::ReplyKind::error;
   protocol::Verdict verdict =
@@ -44,6 +59,14 @@ CallResult from_reply(fleet::AgentReply reply) {
   result.reason = std::move(verdict.reason);
   result.body = std::move(reply.body);
   return result;
+}
+
+CallResult from_reply(upstreams::Reply reply) {
+  bool is_error = reply.kind == upstreams::ReplyKind::error;
+  if (!is_error && reply.kind != upstreams::ReplyKind::result) {
+    return without_answer(reply.kind != upstreams::ReplyKind::not_sent, reply.reason, reply.detail);
+  }
+  return from_upstream(is_error, std::move(reply.body));
 }
 
 std::string message_of(std::string_view error) {

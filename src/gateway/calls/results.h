@@ -5,6 +5,7 @@
 
 #include "gateway/calls/call.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/upstreams/upstreams.h"
 
 namespace hive::calls {
 
@@ -13,6 +14,7 @@ CallResult refusal(std::string reason, std::string_view message, protocol::Outco
 
 /// The end of a call by what its agent, or the tunnel to it, said.
 CallResult from_reply(fleet::AgentReply reply);
+CallResult from_reply(upstreams::Reply reply);
 
 /// The "message" of an error object, bounded, for the log.
 std::string message_of(std::string_view error);

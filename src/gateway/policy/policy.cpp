@@ -45,6 +45,9 @@ class ConfiguredPolicy final : public Policy {
   [[nodiscard]] protocol::Tier tier_of(std::string_view tool, std::string_view arguments) const override {
     return tiers_.tier_of(tool, arguments);
   }
+  [[nodiscard]] protocol::Tier tier_of_upstream(std::string_view tool) const override {
+    return tiers_.tier_of_upstream(tool);
+  }
   [[nodiscard]] TierAnswer explain_tier(std::string_view tool, std::string_view arguments) const override {
     return tiers_.explain(tool, arguments);
   }

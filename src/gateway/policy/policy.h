@@ -69,6 +69,8 @@ class Policy {
   /// The tier of a call: what risk_tiers says of the command (run_command), then of the tool, then the built-in table,
   /// otherwise write. Arguments from which the command cannot be told count as the strictest of them.
   [[nodiscard]] virtual protocol::Tier tier_of(std::string_view tool, std::string_view arguments) const = 0;
+  /// The tier of an upstream server's tool: what risk_tiers says of its name, otherwise write, whatever it is called.
+  [[nodiscard]] virtual protocol::Tier tier_of_upstream(std::string_view tool) const = 0;
   [[nodiscard]] virtual TierAnswer explain_tier(std::string_view tool, std::string_view arguments) const = 0;
 
   [[nodiscard]] virtual Decision check_role(const Question& question) const = 0;

@@ -69,6 +69,11 @@ protocol::Tier TierTable::tier_of(std::string_view tool, std::string_view argume
   return answer == nullptr ? builtin_tier(tool) : answer->tier;
 }
 
+protocol::Tier TierTable::tier_of_upstream(std::string_view tool) const {
+  auto found = tools_.find(tool);
+  return found == tools_.end() ? protocol::Tier::write : found->second.tier;
+}
+
 TierAnswer TierTable::explain(std::string_view tool, std::string_view arguments) const {
   if (const TierAnswer* answer = configured(tool, arguments)) return *answer;
   protocol::Tier tier = builtin_tier(tool);

@@ -21,6 +21,7 @@ class TierTable {
   TierTable(const TierTable&) = delete;
   TierTable& operator=(const TierTable&) = delete;
 
+  [[nodiscard]] protocol::Tier tier_of_upstream(std::string_view tool) const;
   [[nodiscard]] protocol::Tier tier_of(std::string_view tool, std::string_view arguments) const;
   [[nodiscard]] TierAnswer explain(std::string_view tool, std::string_view arguments) const;
 

@@ -9,7 +9,7 @@ namespace hive::store {
 namespace {
 
 // Times are milliseconds since 1970 in UTC. A step that was released is never changed; what comes later is a new one.
-constexpr std::array<std::string_view, 1> steps = {
+constexpr std::array<std::string_view, 2> steps = {
     R"sql(
       CREATE TABLE approvals (
         id TEXT PRIMARY KEY,
@@ -63,6 +63,10 @@ constexpr std::array<std::string_view, 1> steps = {
         public_key TEXT
       ) STRICT;
       CREATE INDEX join_tokens_by_agent ON join_tokens (agent);
+    )sql",
+    R"sql(
+      ALTER TABLE approvals ADD COLUMN target TEXT NOT NULL DEFAULT 'agent';
+      ALTER TABLE approvals ADD COLUMN method TEXT NOT NULL DEFAULT '';
     )sql",
 };
 

@@ -106,6 +106,7 @@ class FakeFunnel final : public calls::Funnel {
     worker.post([this, done = std::move(done)]() mutable { done(explanation); });
   }
   void set_approvals(calls::Approvals*) override {}
+  void set_upstreams(upstreams::Upstreams*) override {}
   void set_policy(std::shared_ptr<const policy::Policy>) override {}
   std::shared_ptr<const policy::Policy> policy() const override { return nullptr; }
   void drain(net::Task drained) override { drained(); }
