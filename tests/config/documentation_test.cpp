@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string page(std::string_view name) {
-  std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  std::filesystem::path root = HIVE_SOURCE_DIR;
   return read_file((root / "docs" / name).string(), 1 << 20).value_or("");
 }
 

@@ -16,7 +16,7 @@ using ::testing::AnyOf;
 using ::testing::IsEmpty;
 
 std::string example(std::string_view name) {
-  std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  std::filesystem::path root = HIVE_SOURCE_DIR;
   return read_file((root / "packaging" / "examples" / name).string(), 1 << 20).value_or("");
 }
 

@@ -13,9 +13,7 @@ namespace hive::rest {
 namespace {
 
 std::string page() {
-  std::filesystem::path root = std::filesystem::path(__FILE__).parent_path();
-  for (int i = 0; i < 4; ++i)
-    root = root.parent_path();
+  std::filesystem::path root = HIVE_SOURCE_DIR;
   return read_file((root / "docs/http-api.md").string(), 1 << 20).value_or("");
 }
 
