@@ -47,6 +47,7 @@ struct ChildPlan {
   char* const* argv = nullptr;
   char* const* environment = nullptr;
   int output_fd = -1;
+  int error_fd = -1;
   int null_fd = -1;
   const Credentials* run_as = nullptr;
   const gid_t* groups = nullptr;
@@ -87,7 +88,7 @@ HIVE_CHILD_CODE int child_main(void* argument) {
   if (call(SYS_setsid) < 0) return child_fails(plan, Step::session);
   call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM);
   if (call(SYS_dup3, plan->null_fd, 0, 0) < 0 || call(SYS_dup3, plan->output_fd, 1, 0) < 0 ||
-      call(SYS_dup3, plan->output_fd, 2, 0) < 0) {
+      call(SYS_dup3, plan->error_fd, 2, 0) < 0) {
     return child_fails(plan, Step::streams);
   }
   if (call(SYS_close_range, 3, ~0U, 0) < 0) {
@@ -207,6 +208,7 @@ Result<Spawned> spawn(const SpawnRequest& request) {
   plan.argv = argv.data();
   plan.environment = environment.data();
   plan.output_fd = request.output_fd;
+  plan.error_fd = request.error_fd >= 0 ? request.error_fd : request.output_fd;
   plan.null_fd = request.null_fd;
   plan.max_fds = static_cast<int>(std::min<long>(::sysconf(_SC_OPEN_MAX), 1 << 20));
   if (request.run_as) {

@@ -18,7 +18,8 @@ struct SpawnRequest {
   std::vector<std::string> argv;         ///< with the program's name first
   std::vector<std::string> environment;  ///< complete
   std::optional<Credentials> run_as;
-  int output_fd = -1;  ///< becomes standard output and standard error; above 2
+  int output_fd = -1;  ///< becomes standard output, and standard error unless that has its own; above 2
+  int error_fd = -1;   ///< becomes standard error; above 2, or -1
   int null_fd = -1;    ///< becomes standard input; above 2
 };
 
@@ -28,7 +29,7 @@ struct Spawned {
   UniqueFd pidfd;
 };
 
-/// Starts a program in a new session, in "/", with no other descriptor than the three named, default signal handlers
+/// Starts a program in a new session, in "/", with no other descriptor than those named, default signal handlers
 /// and an empty signal mask; no shell is ever involved. Returns when the program has been loaded, so it may block on a
 /// slow disk: not on a worker. The child receives SIGTERM should the calling thread end before it.
 /// Failure says in words why the program cannot be started.
