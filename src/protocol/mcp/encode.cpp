@@ -7,15 +7,13 @@ namespace hive::mcp {
 
 namespace {
 
-constexpr std::string_view line_breaks = "\r\n";
-
 // Valid JSON has line breaks between tokens alone, where a space is as good.
 void append_raw(std::string& out, std::string_view raw) {
-  std::size_t first = out.size();
+  auto first = static_cast<std::ptrdiff_t>(out.size());
   out += raw;
-  if (raw.find_first_of(line_breaks) == std::string_view::npos) return;
-  std::replace_if(
-      out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), [](char c) { return line_breaks.contains(c); }, ' ');
+  for (char line_break : {'\n', '\r'}) {
+    if (raw.contains(line_break)) std::replace(out.begin() + first, out.end(), line_break, ' ');
+  }
 }
 
 std::string begin(std::string_view raw_id, std::size_t more_bytes) {
