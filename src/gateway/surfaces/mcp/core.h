@@ -94,12 +94,15 @@ class Core {
   virtual ~Core() = default;
 
   virtual void apply(std::shared_ptr<const config::GatewayConfig> config) = 0;
+  /// An agent has come or gone, or has other tools. Cheap; what follows is gathered over a short window.
+  virtual void fleet_changed() = 0;
 
   /// A modern request (2026-07-28): complete in itself. Headers were checked by the transport.
   virtual std::shared_ptr<Running> request(net::Worker& worker, Client client, std::string text,
                                            std::shared_ptr<Reply> reply) = 0;
 
-  /// A legacy client begins; its first request must be initialize (or ping).
+  /// A legacy client begins; its first request must be initialize (or ping). null: there are too many, in all or of
+  /// this identity, or the gateway is stopping.
   virtual std::shared_ptr<Session> open_session(const Client& client) = 0;
 
   /// The raw input schema of a tool by its public name, as far as the caller may see it; for Mcp-Param headers.

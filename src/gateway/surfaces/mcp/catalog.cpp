@@ -1,0 +1,219 @@
+#include "gateway/surfaces/mcp/catalog.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/strings.h"
+#include "gateway/surfaces/mcp/own_entries.h"
+#include "protocol/mcp/translation.h"
+
+namespace hive::mcp_surface {
+
+namespace {
+
+constexpr std::chrono::seconds max_age{5};
+constexpr std::chrono::milliseconds max_age_incomplete{100};
+
+void mix(std::size_t& digest, std::size_t value) {
+  digest ^= value + 0x9e3779b97f4a7c15U + (digest << 6U) + (digest >> 2U);
+}
+
+void mix(std::size_t& digest, std::string_view text) {
+  mix(digest, std::hash<std::string_view>()(text));
+}
+
+/// Hundreds of agents describe their tools in the same words, which are kept and digested once.
+class SharedTexts {
+ public:
+  struct Text {
+    std::shared_ptr<const std::string> text;
+    std::size_t digest = 0;
+  };
+  const Text& keep(std::string text) {
+    auto found = texts_.find(text);
+    if (found == texts_.end()) {
+      auto kept = std::make_shared<const std::string>(std::move(text));
+      std::string_view view = *kept;
+      found = texts_.emplace(view, Text{std::move(kept), std::hash<std::string_view>()(view)}).first;
+    }
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, Text> texts_;
+};
+
+class Builder {
+ public:
+  Builder(const Dependencies& dependencies, Catalog& catalog) : dependencies_(dependencies), catalog_(catalog) {}
+
+  void build() {
+    read_upstreams();
+    add_tools();
+    add_others();
+    for (const Section& section : catalog_.sections) {
+      for (const Entry& entry : section.entries)
+        mix(catalog_.digest, entry.digest);
+      mix(catalog_.digest, section.entries.size());
+    }
+  }
+
+ private:
+  using Items = std::vector<upstreams::Item> upstreams::Listing::*;
+
+  void read_upstreams() {
+    if (dependencies_.upstreams == nullptr) return;
+    listing_ = dependencies_.upstreams->listing();
+    for (const upstreams::UpstreamStatus& status : dependencies_.upstreams->statuses())
+      if (status.prefix.empty()) without_prefix_.insert(status.name);
+  }
+
+  void add(Section& section, Entry entry, std::string raw) {
+    const SharedTexts::Text& text = texts_.keep(std::move(raw));
+    entry.raw = text.text;
+    std::size_t digest = text.digest;
+    for (std::string_view part : {std::string_view(entry.name), std::string_view(entry.target)})
+      mix(digest, part);
+    entry.digest = digest;
+    section.entries.push_back(std::move(entry));
+  }
+
+  /// Those of upstreams with or without a prefix; names that are taken are left out, so that no upstream can stand for
+  /// an agent or for the gateway.
+  void add_items(Kind kind, Items items, std::string_view gate, bool with_prefix,
+                 const std::set<std::string, std::less<>>& taken) {
+    if (listing_ == nullptr) return;
+    for (const upstreams::Item& item : (*listing_).*items) {
+      if (without_prefix_.contains(item.upstream) == with_prefix) continue;
+      if (taken.contains(item.public_name) || !seen_.insert(item.public_name).second) continue;
+      add(section(kind),
+          Entry{.name = item.public_name,
+                .owner = Owner::upstream,
+                .target = item.upstream,
+                .own_name = item.name,
+                .gate = gate.empty() ? item.name : std::string(gate)},
+          item.raw);
+    }
+  }
+
+  void add_tools() {
+    Section own;
+    for (OwnEntry& each : own_tools(dependencies_.approvals != nullptr))
+      add(own, std::move(each.entry), std::move(each.raw));
+    Section agents;
+    std::set<std::string, std::less<>> with_tools;
+    for (fleet::AgentTool& tool : dependencies_.fleet.tools()) {
+      with_tools.insert(tool.agent);
+      add(agents,
+          Entry{.name = mcp::public_tool_name(tool.agent, tool.name),
+                .owner = Owner::agent,
+                .target = tool.agent,
+                .own_name = tool.name,
+                .gate = tool.name},
+          std::move(tool.raw));
+    }
+    for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot())
+      if (agent.online && !with_tools.contains(agent.id)) catalog_.is_complete = false;
+    std::set<std::string, std::less<>> taken;
+    for (const Section* section : {&own, &agents}) {
+      for (const Entry& entry : section->entries)
+        taken.insert(entry.name);
+    }
+    Section& tools = section(Kind::tools);
+    add_items(Kind::tools, &upstreams::Listing::tools, {}, false, taken);
+    for (Section* part : {&own, &agents})
+      std::ranges::move(part->entries, std::back_inserter(tools.entries));
+    add_items(Kind::tools, &upstreams::Listing::tools, {}, true, taken);
+    index(tools);
+  }
+
+  void add_kind(Kind kind, Items items, std::string_view gate, std::vector<OwnEntry> own) {
+    seen_.clear();
+    std::set<std::string, std::less<>> taken;
+    for (const OwnEntry& each : own)
+      taken.insert(each.entry.name);
+    add_items(kind, items, gate, false, taken);
+    for (OwnEntry& each : own)
+      add(section(kind), std::move(each.entry), std::move(each.raw));
+    add_items(kind, items, gate, true, taken);
+    index(section(kind));
+  }
+
+  void add_others() {
+    add_kind(Kind::prompts, &upstreams::Listing::prompts, prompt_gate, own_prompts());
+    add_kind(Kind::resources, &upstreams::Listing::resources, resource_gate, own_resources());
+    add_kind(Kind::templates, &upstreams::Listing::templates, resource_gate,
+             own_templates(static_cast<bool>(dependencies_.read_audit)));
+  }
+
+  Section& section(Kind kind) { return catalog_.sections[static_cast<std::size_t>(kind)]; }
+
+  static void index(Section& section) {
+    section.by_name.reserve(section.entries.size());
+    for (std::size_t i = 0; i < section.entries.size(); ++i)
+      section.by_name.emplace(section.entries[i].name, i);
+  }
+
+  const Dependencies& dependencies_;
+  Catalog& catalog_;
+  std::shared_ptr<const upstreams::Listing> listing_;
+  std::set<std::string, std::less<>> without_prefix_;
+  std::set<std::string, std::less<>> seen_;
+  SharedTexts texts_;
+};
+
+}  // namespace
+
+const Entry* Section::find(std::string_view name) const {
+  auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : &entries[found->second];
+}
+
+bool is_visible(const policy::Policy& policy, const policy::Principal& principal, const Entry& entry) {
+  if (entry.for_admins && (principal.role != policy::Role::admin || principal.scope() != nullptr)) return false;
+  return entry.owner == Owner::gateway || policy.reaches(principal, entry.target, entry.gate);
+}
+
+std::size_t digest_of_visible(const policy::Policy& policy, const policy::Principal& principal,
+                              const Section& section) {
+  std::size_t digest = 0;
+  for (const Entry& entry : section.entries)
+    if (is_visible(policy, principal, entry)) mix(digest, entry.digest);
+  return digest;
+}
+
+std::string scope_key(const policy::Principal& principal) {
+  std::string key(policy::to_string(principal.role));
+  const policy::Scope* scope = principal.scope();
+  if (scope == nullptr) return key;
+  for (const auto* part : {&scope->agents, &scope->tags, &scope->tools}) {
+    key += '\n';
+    for (const std::string& each : *part) {
+      key += '\t';
+      key += each;
+    }
+  }
+  return key;
+}
+
+bool Catalogs::is_fresh(const Catalog& catalog) const {
+  auto age = dependencies_.clock.steady_now() - catalog.built_at;
+  return age < (catalog.is_complete ? std::chrono::milliseconds(max_age) : max_age_incomplete);
+}
+
+std::shared_ptr<const Catalog> Catalogs::current() {
+  std::lock_guard lock(mutex_);
+  bool outdated = outdated_.exchange(false);
+  if (current_ != nullptr && !outdated && is_fresh(*current_)) return current_;
+  auto built = std::make_shared<Catalog>();
+  built->built_at = dependencies_.clock.steady_now();
+  Builder(dependencies_, *built).build();
+  // The same content keeps its number, and with it what was rendered from it.
+  bool is_same = current_ != nullptr && current_->digest == built->digest;
+  built->number = is_same ? current_->number : next_number_++;
+  current_ = std::move(built);
+  return current_;
+}
+
+}  // namespace hive::mcp_surface

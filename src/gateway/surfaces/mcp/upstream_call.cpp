@@ -1,0 +1,376 @@
+#include "gateway/surfaces/mcp/upstream_call.h"
+
+#include <algorithm>
+#include <array>
+
+#include "gateway/surfaces/mcp/call_answer.h"
+#include "gateway/surfaces/mcp/legacy_session.h"
+#include "gateway/surfaces/mcp/object_text.h"
+#include "gateway/surfaces/mcp/server.h"
+#include "protocol/agent_protocol.h"
+
+namespace hive::mcp_surface {
+
+namespace {
+
+// Questions that an upstream asks at about the same time go out in one round.
+constexpr std::chrono::milliseconds gather_window{20};
+// For an upstream that asks nothing and only wants to be called again.
+constexpr std::chrono::milliseconds pause_between_rounds{250};
+
+// Whether the protocol lets a request end with questions.
+bool may_ask(std::string_view method) {
+  return method == "tools/call" || method == "prompts/get" || method == "resources/read";
+}
+
+StateBinding binding_of(const Exchange& exchange, const UpstreamRequest& request) {
+  return {.identity = exchange.client().principal.identity(),
+          .request = operation_digest(request.method, fmt::format("{}\n{}", request.upstream, request.name),
+                                      request.arguments)};
+}
+
+void refuse_state(Exchange& exchange, std::string_view why) {
+  exchange.fail(protocol::invalid_params_code, why);
+}
+
+}  // namespace
+
+UpstreamCall::UpstreamCall(std::shared_ptr<Server> server, ExchangePointer exchange, UpstreamRequest request)
+    : server_(std::move(server)),
+      request_(std::move(request)),
+      key_(exchange->context().caller_key),
+      capabilities_(exchange->context().capabilities),
+      client_(exchange->client()),
+      is_modern_(exchange->is_modern()),
+      worker_(exchange->worker()),
+      exchange_(std::move(exchange)) {}
+
+void UpstreamCall::start() {
+  attach(exchange());
+  run(request_.params);
+}
+
+void UpstreamCall::attach(const ExchangePointer& exchange) {
+  exchange->on_cancel([self = shared_from_this()](std::string_view reason) { self->withdraw(reason); });
+}
+
+ExchangePointer UpstreamCall::exchange() const {
+  std::lock_guard lock(mutex_);
+  return exchange_;
+}
+
+void UpstreamCall::run(std::string params) {
+  calls::Call call;
+  call.principal = client_.principal;
+  call.surface = client_.surface;
+  call.request_id = client_.request_id;
+  call.target = calls::TargetKind::upstream;
+  call.agent = request_.upstream;
+  bool is_tool = request_.method == "tools/call";
+  call.tool = is_tool ? request_.name : request_.method;
+  call.arguments = request_.arguments;
+  if (!is_tool || !params.empty()) {
+    call.method = request_.method;
+    call.params = std::move(params);
+  }
+  call.caller = shared_from_this();
+  auto running = server_->dependencies.funnel.run(
+      worker_, std::move(call),
+      [self = shared_from_this()](calls::CallResult result) { self->on_done(std::move(result)); });
+  std::lock_guard lock(mutex_);
+  running_ = std::move(running);
+}
+
+void UpstreamCall::on_done(calls::CallResult result) {
+  ExchangePointer waiting;
+  std::map<std::string, Question> unanswered;
+  {
+    std::lock_guard lock(mutex_);
+    running_.reset();
+    unanswered.swap(questions_);
+    if (exchange_ == nullptr) {
+      result_ = std::move(result);
+      return;
+    }
+    waiting = exchange_;
+  }
+  waiting->worker().dispatch([self = shared_from_this(), waiting, result = std::move(result)]() mutable {
+    self->deliver(waiting, std::move(result));
+  });
+}
+
+void UpstreamCall::deliver(const ExchangePointer& exchange, calls::CallResult result) {
+  bool is_result = result.approval_id.empty() && !result.is_error;
+  if (is_result && !is_modern_ && mcp::result_type(result.body) == "input_required") {
+    return ask_legacy_client(exchange, result.body);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    exchange_.reset();
+  }
+  if (request_.method == "tools/call") {
+    answer_tool_call(*exchange, result, calls::TargetKind::upstream);
+  } else {
+    answer_request(*exchange, result);
+  }
+}
+
+void UpstreamCall::withdraw(std::string_view reason) {
+  std::shared_ptr<calls::RunningCall> running;
+  ExchangePointer dropped;
+  std::map<std::string, Question> unanswered;
+  {
+    std::lock_guard lock(mutex_);
+    running = running_;
+    dropped.swap(exchange_);
+    unanswered.swap(questions_);
+  }
+  if (running != nullptr) running->cancel(reason);
+}
+
+std::optional<std::string> UpstreamCall::log_level() const {
+  ExchangePointer current = exchange();
+  return current == nullptr ? std::nullopt : current->log_level();
+}
+
+bool UpstreamCall::wants_progress() const {
+  ExchangePointer current = exchange();
+  return current != nullptr && current->wants_progress();
+}
+
+void UpstreamCall::notify(std::string_view method, std::string_view raw_params) {
+  ExchangePointer current = exchange();
+  if (current == nullptr) return;
+  if (method == "notifications/progress") current->progress(raw_params);
+  if (method == "notifications/message") current->log_message(raw_params);
+}
+
+void UpstreamCall::ask(std::string method, std::string raw_params,
+                       std::move_only_function<void(Result<std::string>)> done) {
+  std::string_view capability = mcp::capability_of(method);
+  if (capability.empty() || !may_ask(request_.method)) {
+    return done(fail(ErrorCode::invalid_argument, "a client is not asked {} for {}", method, request_.method));
+  }
+  if (!mcp::has_capability(capabilities_, capability)) {
+    return done(fail(ErrorCode::permission_denied, "the client does not declare the capability {}", capability));
+  }
+  ExchangePointer current = exchange();
+  if (!is_modern_) {
+    if (current == nullptr) return done(fail(ErrorCode::cancelled, "the client's request is over"));
+    return current->context().session->ask(current, std::move(method), std::move(raw_params), std::move(done));
+  }
+  bool starts_round = false;
+  {
+    std::unique_lock lock(mutex_);
+    if (questions_.size() >= max_questions) {
+      lock.unlock();
+      return done(fail(ErrorCode::resource_exhausted, "{} questions wait for the client already", max_questions));
+    }
+    questions_.emplace(fmt::format("q{}", next_question_++),
+                       Question{std::move(method), std::move(raw_params), std::move(done)});
+    // Held calls ask what is new when their client comes back.
+    starts_round = exchange_ != nullptr && !round_ends_;
+    if (starts_round) round_ends_ = true;
+    current = exchange_;
+  }
+  if (!starts_round) return;
+  current->worker().dispatch([self = shared_from_this(), current] {
+    current->set_timer(gather_window, [self, current] { self->end_round(current); });
+  });
+}
+
+void UpstreamCall::end_round(const ExchangePointer& exchange) {
+  std::vector<mcp::InputRequest> requests;
+  {
+    std::lock_guard lock(mutex_);
+    round_ends_ = false;
+    if (exchange_ != exchange || questions_.empty()) return;
+    for (const auto& [key, question] : questions_)
+      requests.push_back({.key = key, .method = question.method, .params = question.params});
+    exchange_.reset();
+  }
+  Result<std::string> state = server_->held.hold(shared_from_this(), binding_of(*exchange, request_));
+  if (!state) {
+    withdraw("its client could not be asked");
+    if (request_.method == "tools/call") {
+      return exchange->finish(tool_error(state.error().message, "cancelled", "too_many_held_calls"));
+    }
+    return exchange->fail(protocol::internal_error_code, state.error().message);
+  }
+  exchange->on_cancel(nullptr);
+  exchange->finish(mcp::encode_input_required(requests, json::encode_string(*state)));
+}
+
+std::expected<UpstreamCall::Answers, std::string> UpstreamCall::answers_in(std::string_view raw_responses) const {
+  Answers answers;
+  if (raw_responses.empty()) return answers;
+  auto members = json::parse_object(raw_responses, mcp::message_limits);
+  if (!members) return std::unexpected("params.inputResponses must be an object");
+  std::lock_guard lock(mutex_);
+  for (const json::Member& member : *members) {
+    auto question = questions_.find(member.key);
+    if (question == questions_.end()) continue;
+    if (!is_answer_to(question->second.method, member.value)) {
+      return std::unexpected(
+          fmt::format("inputResponses.{} is not a result of {}", member.key, question->second.method));
+    }
+    answers.emplace(member.key, member.value);
+  }
+  return answers;
+}
+
+void UpstreamCall::resume(const ExchangePointer& exchange, std::string_view state, std::string_view raw_responses) {
+  auto answers = answers_in(raw_responses);
+  if (!answers) return refuse_state(*exchange, answers.error());
+  if (!server_->held.take(state)) {
+    return refuse_state(*exchange, "requestState was used already; make the request again without it");
+  }
+  attach(exchange);
+  std::optional<calls::CallResult> result;
+  std::vector<std::pair<Question, std::string>> answered;
+  bool asks_again = false;
+  {
+    std::lock_guard lock(mutex_);
+    exchange_ = exchange;
+    result.swap(result_);
+    for (auto& [key, answer] : *answers) {
+      auto found = questions_.find(key);
+      if (found == questions_.end()) continue;
+      answered.emplace_back(std::move(found->second), std::move(answer));
+      questions_.erase(found);
+    }
+    asks_again = !result && !questions_.empty();
+    if (asks_again) round_ends_ = true;
+  }
+  for (auto& [question, answer] : answered)
+    question.done(std::move(answer));
+  if (result) return deliver(exchange, *std::move(result));
+  if (asks_again) end_round(exchange);
+}
+
+void UpstreamCall::ask_legacy_client(const ExchangePointer& exchange, std::string_view raw_result) {
+  auto asked = mcp::parse_input_required(raw_result);
+  if (!asked)
+    return give_up(exchange,
+                   fmt::format("{} asks in a way that cannot be read: {}", request_.upstream, asked.error().message));
+  if (++round_ > max_rounds) return give_up(exchange, fmt::format("{} asks without end", request_.upstream));
+  asked_ = *std::move(asked);
+  answered_.clear();
+  if (asked_.requests.size() > max_questions) {
+    return give_up(exchange, fmt::format("{} asks more than {} questions at once", request_.upstream, max_questions));
+  }
+  for (const mcp::InputRequest& question : asked_.requests) {
+    std::string_view capability = mcp::capability_of(question.method);
+    if (capability.empty() || !mcp::has_capability(capabilities_, capability)) {
+      return give_up(exchange,
+                     fmt::format("{} asks {}, which the client does not declare", request_.upstream, question.method));
+    }
+  }
+  if (asked_.requests.empty()) {
+    if (asked_.request_state.empty()) return give_up(exchange, request_.upstream + " asks for nothing");
+    return exchange->set_timer(pause_between_rounds,
+                               [self = shared_from_this(), exchange] { self->run_again(exchange); });
+  }
+  for (const mcp::InputRequest& question : asked_.requests) {
+    exchange->context().session->ask(
+        exchange, question.method, question.params,
+        [self = shared_from_this(), exchange, key = question.key](Result<std::string> answer) {
+          exchange->worker().dispatch([self, exchange, key, answer = std::move(answer)]() mutable {
+            self->on_answer(exchange, key, std::move(answer));
+          });
+        });
+  }
+}
+
+void UpstreamCall::on_answer(const ExchangePointer& exchange, const std::string& key, Result<std::string> answer) {
+  if (exchange->is_over()) return;
+  if (!answer) return give_up(exchange, answer.error().message);
+  answered_[key] = *std::move(answer);
+  if (answered_.size() == asked_.requests.size()) run_again(exchange);
+}
+
+void UpstreamCall::run_again(const ExchangePointer& exchange) {
+  if (exchange->is_over()) return;
+  std::string base = request_.params;
+  if (base.empty()) {
+    base = ObjectText().text("name", request_.name).raw("arguments", request_.arguments).take();
+  }
+  std::string responses = encode_answers(answered_);
+  std::vector<mcp::MemberChange> changes;
+  if (!answered_.empty()) changes.push_back({"inputResponses", responses});
+  if (!asked_.request_state.empty()) changes.push_back({"requestState", asked_.request_state});
+  run(mcp::with_members(base, changes));
+}
+
+void UpstreamCall::give_up(const ExchangePointer& exchange, std::string_view why) {
+  {
+    std::lock_guard lock(mutex_);
+    exchange_.reset();
+  }
+  if (request_.method == "tools/call") return exchange->finish(tool_error(why, "failure", "not_answered"));
+  exchange->fail(protocol::internal_error_code, why);
+}
+
+bool is_answer_to(std::string_view method, std::string_view raw_result) {
+  auto members = json::parse_object(raw_result, mcp::message_limits);
+  if (!members) return false;
+  auto text = [&](std::string_view key) {
+    auto raw = json::find(*members, key);
+    return raw ? json::decode_string(*raw) : std::nullopt;
+  };
+  if (method == "elicitation/create") {
+    static constexpr std::array<std::string_view, 3> actions = {"accept", "decline", "cancel"};
+    auto action = text("action");
+    auto content = json::find(*members, "content");
+    return action && std::ranges::find(actions, *action) != actions.end() && (!content || json::is_object(*content));
+  }
+  if (method == "sampling/createMessage") {
+    auto content = json::find(*members, "content");
+    return text("role") && text("model") && content && (json::is_object(*content) || json::is_array(*content));
+  }
+  if (method == "roots/list") {
+    auto roots = json::find(*members, "roots");
+    return roots && json::is_array(*roots);
+  }
+  return false;
+}
+
+std::string encode_answers(const std::map<std::string, std::string>& answers) {
+  ObjectText object;
+  for (const auto& [key, answer] : answers)
+    object.raw(key, answer);
+  return object.take();
+}
+
+void call_upstream(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, UpstreamRequest request) {
+  auto raw_state = exchange->parameter("requestState");
+  auto responses = exchange->parameter("inputResponses");
+  // Only modern clients speak so; in the older revisions the words mean nothing.
+  if (!exchange->is_modern() || (!raw_state && !responses)) {
+    return std::make_shared<UpstreamCall>(server, exchange, std::move(request))->start();
+  }
+  if (responses && !json::is_object(*responses)) {
+    return refuse_state(*exchange, "params.inputResponses must be an object");
+  }
+  bool passes_through = server->speaks_modern(request.upstream);
+  if (raw_state) {
+    auto state = json::decode_string(*raw_state);
+    if (!state) return refuse_state(*exchange, "params.requestState must be a string");
+    auto held = server->held.find(*state, binding_of(*exchange, request));
+    if (held) return (*held)->resume(exchange, *state, responses.value_or(""));
+    // A modern upstream knows its own states.
+    if (!passes_through) return refuse_state(*exchange, held.error());
+  }
+  if (passes_through) {
+    if (request.params.empty()) {
+      request.params = ObjectText().text("name", request.name).raw("arguments", request.arguments).take();
+    }
+    std::vector<mcp::MemberChange> changes;
+    if (responses) changes.push_back({"inputResponses", *responses});
+    if (raw_state) changes.push_back({"requestState", *raw_state});
+    request.params = mcp::with_members(request.params, changes);
+  }
+  std::make_shared<UpstreamCall>(server, exchange, std::move(request))->start();
+}
+
+}  // namespace hive::mcp_surface
