@@ -25,12 +25,12 @@ enum class Owner { gateway, agent, upstream };
 struct Entry {
   std::string name;  ///< for clients; of resources the URI, of templates the URI template
   Owner owner = Owner::gateway;
-  std::string target;    ///< the agent or upstream
-  std::string own_name;  ///< as the target knows it
-  std::string gate;      ///< the tool for which the policy is asked
+  std::string target = {};    ///< the agent or upstream
+  std::string own_name = {};  ///< as the target knows it
+  std::string gate = {};      ///< the tool for which the policy is asked
   bool for_admins = false;
-  std::shared_ptr<const std::string> raw;  ///< the whole object as its owner described it
-  std::size_t digest = 0;                  ///< of everything above
+  std::shared_ptr<const std::string> raw = {};  ///< the whole object as its owner described it
+  std::size_t digest = 0;                       ///< of everything above
 };
 
 /// The entries of one kind in the order in which they are listed, found by name.

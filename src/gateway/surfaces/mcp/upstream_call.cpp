@@ -198,7 +198,7 @@ void UpstreamCall::end_round(const ExchangePointer& exchange) {
     return exchange->fail(protocol::internal_error_code, state.error().message);
   }
   exchange->on_cancel(nullptr);
-  exchange->finish(mcp::encode_input_required(requests, json::encode_string(*state)));
+  exchange->finish(mcp::encode_input_required(requests, *state));
 }
 
 std::expected<UpstreamCall::Answers, std::string> UpstreamCall::answers_in(std::string_view raw_responses) const {
