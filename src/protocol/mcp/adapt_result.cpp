@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <array>
-#include <forward_list>
 #include <functional>
 #include <utility>
 
-#include "protocol/mcp/edit.h"
+#include "protocol/mcp/rewrite.h"
 #include "protocol/mcp/translation.h"
 
 namespace hive::mcp {
 
 namespace {
-
-using Members = std::vector<json::Member>;
 
 constexpr std::array<std::string_view, 6> cacheable_methods = {
     "prompts/list", "resources/list", "resources/read", "resources/templates/list", "server/discover", "tools/list"};
@@ -37,42 +34,11 @@ bool knows(Revision revision, const Field& field) {
   return revision >= field.first && revision <= field.last;
 }
 
-// An object on its way to a client: what is to change in it, and the texts of the changes.
-class Rewrite {
- public:
-  explicit Rewrite(std::string_view raw) : raw_(raw), members_(edit::members_of(raw)) {}
-
-  [[nodiscard]] std::optional<std::string_view> find(std::string_view key) const { return json::find(members_, key); }
-  [[nodiscard]] bool has(std::string_view key) const { return find(key).has_value(); }
-  [[nodiscard]] bool says(std::string_view key, std::string_view text) const {
-    return json::decode_string(find(key).value_or("")) == text;
+void remove_unknown(Rewrite& object, std::span<const Field> fields, Revision revision) {
+  for (const Field& field : fields) {
+    if (!knows(revision, field)) object.remove(field.key);
   }
-
-  void set(std::string_view key, std::string value) {
-    changes_.push_back({key, texts_.emplace_front(std::move(value))});
-  }
-  void remove(std::string_view key) {
-    if (has(key)) changes_.push_back({key, {}});
-  }
-  void remove_unknown(std::span<const Field> fields, Revision revision) {
-    for (const Field& field : fields) {
-      if (!knows(revision, field)) remove(field.key);
-    }
-  }
-
-  [[nodiscard]] bool is_changed() const { return !changes_.empty(); }
-  [[nodiscard]] std::string text() const { return edit::apply(raw_, members_, changes_); }
-  /// The new text, or nullopt if nothing is to change.
-  [[nodiscard]] std::optional<std::string> changed() const {
-    return is_changed() ? std::optional(text()) : std::nullopt;
-  }
-
- private:
-  std::string_view raw_;
-  Members members_;
-  std::vector<MemberChange> changes_;
-  std::forward_list<std::string> texts_;  // a list: the changes hold views of its elements
-};
+}
 
 using Adapter = std::function<std::optional<std::string>(std::string_view)>;
 
@@ -128,7 +94,7 @@ std::optional<std::string> adapt_block(std::string_view raw, Revision revision) 
     for (std::string_view key : {"name", "uri", "title", "description", "mimeType", "size", "icons"})
       block.remove(key);
   } else if (block.says("type", "resource_link")) {
-    block.remove_unknown(listed_fields, revision);
+    remove_unknown(block, listed_fields, revision);
   }
   return block.changed();
 }
@@ -152,7 +118,7 @@ void adapt_call(Rewrite& result, Revision revision) {
 
 std::optional<std::string> adapt_tool(std::string_view raw, Revision revision) {
   Rewrite tool(raw);
-  tool.remove_unknown(tool_fields, revision);
+  remove_unknown(tool, tool_fields, revision);
   if (!is_modern(revision) && revision >= Revision::v2025_06_18 && tool.has("outputSchema") &&
       !is_object_schema(*tool.find("outputSchema")))
     tool.remove("outputSchema");
@@ -161,13 +127,13 @@ std::optional<std::string> adapt_tool(std::string_view raw, Revision revision) {
 
 std::optional<std::string> adapt_named(std::string_view raw, std::span<const Field> fields, Revision revision) {
   Rewrite named(raw);
-  named.remove_unknown(fields, revision);
+  remove_unknown(named, fields, revision);
   return named.changed();
 }
 
 std::optional<std::string> adapt_prompt(std::string_view raw, Revision revision) {
   Rewrite prompt(raw);
-  prompt.remove_unknown(listed_fields, revision);
+  remove_unknown(prompt, listed_fields, revision);
   adapt_array(prompt, "arguments", [&](std::string_view argument) {
     return adapt_named(argument, std::span(listed_fields).first(1), revision);
   });

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/mcp/revision.h"
+
+/// The questions that servers put to clients: elicitation/create, sampling/createMessage, roots/list.
+namespace hive::mcp {
+
+/// What a client with these capabilities lacks to be asked this, as the object that belongs into
+/// data.requiredCapabilities of error -32021; empty if it can be asked. Counts the parts of a capability as well:
+/// elicitation without "form" and "url" means forms alone, sampling with tools needs sampling.tools. "{}" for a method
+/// that no client answers.
+std::string missing_capability(std::string_view raw_capabilities, std::string_view method, std::string_view raw_params);
+
+/// The params of a question as a client of `revision` takes them, from those of any revision. `fresh_id` becomes the
+/// elicitationId that 2025-11-25 alone asks for, where the server gave none. A progress token of the server is left
+/// out: it means nothing to the client.
+std::string adapt_question(std::string_view raw_params, std::string_view method, Revision revision,
+                           std::string_view fresh_id);
+
+}  // namespace hive::mcp
