@@ -17,6 +17,7 @@
 #include "cli/enrolment_commands.h"
 #include "cli/fleet_commands.h"
 #include "cli/gate_commands.h"
+#include "cli/mcp_command.h"
 
 namespace hive::cli {
 
@@ -274,6 +275,7 @@ int run(std::vector<std::string> words, const Environment& environment, Output& 
   add_gate_commands(program->app, program->context, program->exit_code);
   add_enrolment_commands(program->app, program->context, program->exit_code);
   add_audit_commands(program->app, program->exit_code, program->context);
+  add_mcp_command(program->app, program->context, program->exit_code);
   add_own_commands(*program);
   return checked_exit_code(parse_and_run(*program, std::move(words)), output);
 }

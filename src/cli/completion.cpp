@@ -87,6 +87,8 @@ Candidates values_of(const KnownOption& option, const NameSource& names) {
   Candidates candidates;
   if (option.name == "-o" || option.name == "--output") {
     candidates.words = {{"text", "for people"}, {"json", "for programs"}};
+  } else if (option.name == "--print-config") {
+    candidates.words = {{"claude-desktop", ""}, {"cursor", ""}, {"vscode", ""}};
   } else if (option.name == "--agent") {
     for (const std::string& agent : names.fleet("").agents)
       candidates.words.push_back({agent, "agent"});
