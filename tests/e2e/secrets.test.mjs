@@ -54,6 +54,7 @@ const checkConfig = () => run('myrmex-gateway', ['--check-config', config], { en
 
 before(async () => {
   hive = await Hive.start({ agents: 1 });
+  hive.leaks.add(vaultToken, 'the token of Vault');
   config = path.join(hive.dir, 'gateway/gateway_config.json');
   const certificate = path.join(hive.base, 'vault.crt');
   const key = path.join(hive.base, 'vault.key');

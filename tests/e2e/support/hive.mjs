@@ -87,6 +87,13 @@ async function script(name, args) {
   });
 }
 
+// The secret in the output of a command that exists to make one.
+function secretMade(args, { stdout }) {
+  if (args[0] === 'enroll-token') return stdout.match(/[0-9A-Za-z_-]{32,}/g) ?? [];
+  if (args[0] === 'token' && args[1] === 'new') return stdout.match(/(?<!sha256:)\b[0-9a-f]{64}\b/g) ?? [];
+  return [];
+}
+
 export class Hive {
   constructor(dir) {
     this.dir = dir;
@@ -179,7 +186,7 @@ export class Hive {
   // `shows`: what of its output is a secret that it exists to show; a function of the output.
   async myrmex(args, { env = {}, shows, ...options } = {}) {
     const result = await run('myrmex', args, { env: { ...this.env, ...env }, ...options });
-    const secrets = shows ? [shows(result)].flat() : [];
+    const secrets = shows ? [shows(result)].flat() : secretMade(args, result);
     for (const secret of secrets) this.leaks?.add(secret, `what myrmex ${args[0]} made`);
     this.leaks?.heard(`the output of myrmex ${args.join(' ')}`, result.stdout + result.stderr, { shows: secrets });
     return result;
