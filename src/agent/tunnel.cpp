@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/backoff.h"
+#include "base/backoff.h"
 #include "agent/host_key_trust.h"
 #include "agent/watched_channel.h"
 #include "base/log.h"

@@ -9,7 +9,7 @@ namespace hive::store {
 namespace {
 
 // Times are milliseconds since 1970 in UTC. A step that was released is never changed; what comes later is a new one.
-constexpr std::array<std::string_view, 2> steps = {
+constexpr std::array<std::string_view, 3> steps = {
     R"sql(
       CREATE TABLE approvals (
         id TEXT PRIMARY KEY,
@@ -67,6 +67,16 @@ constexpr std::array<std::string_view, 2> steps = {
     R"sql(
       ALTER TABLE approvals ADD COLUMN target TEXT NOT NULL DEFAULT 'agent';
       ALTER TABLE approvals ADD COLUMN method TEXT NOT NULL DEFAULT '';
+    )sql",
+    R"sql(
+      CREATE TABLE accepted_tools (
+        upstream TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        description TEXT NOT NULL,
+        accepted_at INTEGER NOT NULL,
+        PRIMARY KEY (upstream, tool)
+      ) STRICT;
     )sql",
 };
 

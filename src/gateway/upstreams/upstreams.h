@@ -28,7 +28,7 @@ struct UpstreamStatus {
   std::string prefix;
   std::string transport;  ///< "stdio", "http", "sse"
   std::string url;        ///< without query and user; for stdio the command and its arguments
-  std::string state;      ///< "connecting", "connected", "disconnected", "error: REASON" (reference section 2.6)
+  std::string state;      ///< "connecting", "connected", "disconnected", "disabled", "error: REASON"
   WallTime since;
   std::string revision;     ///< of the protocol, once it is known
   std::string server_name;  ///< as the server calls itself, bounded
@@ -38,6 +38,7 @@ struct UpstreamStatus {
   std::uint64_t restarts = 0;
   std::size_t calls_in_flight = 0;
   std::size_t sessions = 0;
+  std::vector<std::string> notes;  ///< what it lists and is not offered, and why; at most a few lines
 };
 
 /// One tool, prompt, resource or resource template of an upstream.

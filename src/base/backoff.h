@@ -5,10 +5,10 @@
 #include <functional>
 #include <utility>
 
-namespace hive::agent {
+namespace hive {
 
-/// Exponential backoff with full jitter: each delay is drawn from zero to a ceiling that doubles, so that a fleet that
-/// lost its gateway in one moment does not come back in one moment.
+/// Exponential backoff with full jitter: each delay is drawn from zero to a ceiling that doubles, so that those who lost
+/// one peer in one moment do not come back in one moment.
 class Backoff {
  public:
   using Duration = std::chrono::milliseconds;
@@ -24,7 +24,7 @@ class Backoff {
     return Duration(static_cast<Duration::rep>(static_cast<double>(ceiling.count()) * share));
   }
 
-  /// Only for what proves that the gateway works again.
+  /// Only for what proves that the peer works again.
   void reset() { ceiling_ = base_; }
 
  private:
@@ -34,4 +34,4 @@ class Backoff {
   std::function<double()> random_;
 };
 
-}  // namespace hive::agent
+}  // namespace hive

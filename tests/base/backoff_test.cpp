@@ -1,8 +1,8 @@
-#include "agent/backoff.h"
+#include "base/backoff.h"
 
 #include <gtest/gtest.h>
 
-namespace hive::agent {
+namespace hive {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,4 +37,4 @@ TEST(BackoffTest, ABadGeneratorDoesNotBreakTheBounds) {
 }
 
 }  // namespace
-}  // namespace hive::agent
+}  // namespace hive
