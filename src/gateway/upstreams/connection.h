@@ -85,15 +85,15 @@ struct ConnectionEvents {
 /// One request of the session.
 struct ConnectionRequest {
   std::string method;
-  std::string params = "{}";       ///< raw object; a _meta in it is kept, our own members of _meta win
-  std::shared_ptr<Caller> caller;  ///< null: progress, log messages and questions have nowhere to go
+  std::string params = "{}";            ///< raw object; a _meta in it is kept, our own members of _meta win
+  std::shared_ptr<Caller> caller = {};  ///< null: progress, log messages and questions have nowhere to go
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   /// Modern HTTP only: further headers (Mcp-Param-*), made by the caller from the tool's schema.
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> headers = {};
   /// On the connection's worker, exactly once, later. Kinds: result and error as the server sent them (a modern result
   /// may be "input_required"); not_sent: the server has not seen it, so it may be sent again elsewhere; lost: the
   /// connection broke; timed_out; unconfirmed: cancelled after it was sent.
-  std::move_only_function<void(Reply)> done;
+  std::move_only_function<void(Reply)> done = {};
 };
 
 /// One session with one MCP server, whatever the transport and the era. Methods may be called on any thread; they take

@@ -21,7 +21,8 @@ constexpr std::size_t max_event_bytes = max_message_bytes + 1024;
 constexpr std::size_t max_session_id_bytes = 1024;
 constexpr std::size_t max_posts = 256;  // notifications and answers on their way
 constexpr int max_attempts = 5;         // to reach a stream again that brings nothing in between
-constexpr std::chrono::milliseconds default_retry(1000);
+constexpr int max_failures = 4;         // of the shared stream in a row, before the server counts as away
+constexpr std::chrono::milliseconds default_retry(500);
 constexpr std::chrono::milliseconds min_retry(100);
 constexpr std::chrono::milliseconds max_retry(30'000);
 constexpr std::chrono::milliseconds grace_after_answer(2000);
@@ -55,6 +56,7 @@ struct Stream {
   std::string last_id;
   std::chrono::milliseconds retry = default_retry;
   int attempts = 0;
+  int failures = 0;  ///< exchanges in a row that did not come about
   std::chrono::steady_clock::time_point opened_at;
   net::Timer timer;
 };
@@ -303,8 +305,9 @@ void HttpTransport::on_shared_stream_ended(const StreamPtr& stream, const Result
   bool was_quiet_but_lasting =
       stream->reader != nullptr && std::chrono::steady_clock::now() - stream->opened_at > lasting;
   if (was_quiet_but_lasting) stream->attempts = 0;
+  stream->failures = result ? 0 : stream->failures + 1;
+  if (stream->failures >= max_failures) return closed(with_context(result.error(), "the stream of notifications"));
   if (stream->attempts >= max_attempts) {
-    if (!result) return closed(with_context(result.error(), "the stream of notifications"));
     streams_.erase(shared_stream);  // it answers, but closes the stream again and again: it has nothing to say
     return;
   }

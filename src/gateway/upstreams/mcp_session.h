@@ -139,6 +139,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
   std::set<std::uint64_t> listening_;
   bool listening_is_refused_ = false;
   int listening_attempts_ = 0;
+  int listening_refusals_ = 0;
   net::Timer listening_timer_;
 
   std::chrono::steady_clock::time_point last_heard_;

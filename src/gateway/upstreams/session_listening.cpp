@@ -13,7 +13,8 @@ namespace {
 constexpr std::chrono::milliseconds gather_time(20);
 constexpr std::chrono::milliseconds first_delay(500);
 constexpr std::chrono::milliseconds longest_delay(30'000);
-constexpr int max_attempts = 5;
+constexpr int max_refusals = 2;   // in a row, before the server counts as away
+constexpr int max_doublings = 6;  // of the delay
 constexpr std::size_t max_watched = 1000;
 constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
 
@@ -113,6 +114,7 @@ void McpSession::on_acknowledged(std::string_view raw_params, std::uint64_t stre
   }
   if (!listening_.contains(acknowledged)) return;
   listening_attempts_ = 0;
+  listening_refusals_ = 0;
   std::set<std::uint64_t> older;
   for (std::uint64_t ticket : listening_) {
     if (ticket < acknowledged) older.insert(ticket);
@@ -132,12 +134,11 @@ void McpSession::on_listening_ended(std::uint64_t ticket, const RequestOutcome& 
     return;
   }
   if (!listening_.empty()) return;  // a newer one takes its place
-  if (++listening_attempts_ > max_attempts) {
-    // There is no other sign of life of a server without sessions.
-    if (outcome.reply.kind == ReplyKind::not_sent) return fail({outcome.code, outcome.reply.detail});
-    listening_attempts_ = max_attempts;
-  }
+  // There is no other sign of life of a server without sessions.
+  bool is_away = outcome.reply.kind == ReplyKind::not_sent;
+  if (is_away && ++listening_refusals_ >= max_refusals) return fail({outcome.code, outcome.reply.detail});
   auto delay = std::min(first_delay * (1 << listening_attempts_), longest_delay);
+  listening_attempts_ = std::min(listening_attempts_ + 1, max_doublings);
   listening_timer_ = worker_.schedule(delay, [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->listen_anew();
   });
