@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fuzz_target.h"
+#include "protocol/mcp/questions.h"
 #include "protocol/mcp/translation.h"
 
 namespace {
@@ -45,6 +46,17 @@ void check_input(std::string_view raw) {
   CHECK(again.has_value() && again->requests.size() == input->requests.size());
 }
 
+void check_question(std::string_view raw, mcp::Revision revision) {
+  for (std::string_view method : {"elicitation/create", "sampling/createMessage", "roots/list"}) {
+    std::string adapted = mcp::adapt_question(raw, method, revision, "id");
+    check_json(adapted);
+    CHECK(mcp::adapt_question(adapted, method, revision, "other") == adapted);
+    std::string missing = mcp::missing_capability(raw, method, raw);
+    if (!missing.empty()) check_json(missing);
+    CHECK(!mcp::missing_capability("{}", method, raw).empty());
+  }
+}
+
 void check_name(std::string_view text) {
   std::string_view prefix = text.substr(0, text.find('\n'));
   std::string name = mcp::public_tool_name(prefix, text.substr(prefix.size()));
@@ -68,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_result(raw, method, revision);
   check_error(raw, method, revision);
   check_input(raw);
+  check_question(raw, revision);
   check_json(mcp::with_members(raw, std::array{mcp::MemberChange{"content", "[]"}, mcp::MemberChange{"own", ""}}));
   return 0;
 }

@@ -7,10 +7,27 @@ namespace hive::mcp {
 
 namespace {
 
+constexpr std::string_view separator_start = "\xe2\x80";  // of U+2028 and U+2029, and of much that is harmless
+
+// The text with U+2028 and U+2029 as escapes: readers of lines such as Node's readline end a line there. Valid JSON has
+// them in strings alone.
+void append_without_separators(std::string& out, std::string_view raw) {
+  std::size_t copied = 0;
+  for (std::size_t at = raw.find(separator_start); at != std::string_view::npos;
+       at = raw.find(separator_start, at + separator_start.size())) {
+    char last = at + 2 < raw.size() ? raw[at + 2] : '\0';
+    if (last != '\xa8' && last != '\xa9') continue;
+    out += raw.substr(copied, at - copied);
+    out += last == '\xa8' ? "\\u2028" : "\\u2029";
+    copied = at + 3;
+  }
+  out += raw.substr(copied);
+}
+
 // Valid JSON has line breaks between tokens alone, where a space is as good.
 void append_raw(std::string& out, std::string_view raw) {
   auto first = static_cast<std::ptrdiff_t>(out.size());
-  out += raw;
+  append_without_separators(out, raw);
   for (char line_break : {'\n', '\r'}) {
     if (raw.contains(line_break)) std::replace(out.begin() + first, out.end(), line_break, ' ');
   }

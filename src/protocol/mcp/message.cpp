@@ -46,11 +46,9 @@ std::expected<Message, Fault> parse_call(const Members& members, std::string_vie
   Message message{.kind = id ? MessageKind::request : MessageKind::notification, .id = id.value_or("")};
   if (json::find(members, "result") || json::find(members, "error"))
     return std::unexpected(no_message("a message with a method has neither result nor error", message.id));
-  if (raw_method.size() > max_method_bytes)
-    return std::unexpected(no_message("\"method\" is longer than 256 bytes", message.id));
   std::optional<std::string> method = json::decode_string(raw_method);
-  if (!method || method->empty())
-    return std::unexpected(no_message("\"method\" must be a string that names a method", message.id));
+  if (!method || method->empty() || method->size() > max_method_bytes)
+    return std::unexpected(no_message("\"method\" must be a string of 1 to 256 bytes", message.id));
   message.method = *std::move(method);
   if (auto params = json::find(members, "params")) {
     if (!json::is_object(*params)) {

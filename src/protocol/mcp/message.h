@@ -74,9 +74,10 @@ std::expected<Revision, Fault> modern_revision(const Message& request, const Req
 /// is wanted if its number is at most that of the level asked for.
 std::optional<unsigned> log_severity(std::string_view level);
 
-/// Messages without final newline and without any inside: line breaks between the tokens of raw JSON become spaces, so
-/// that a message is one line of stdio and one data field of an event stream. `raw_id` is echoed byte for byte; an
-/// empty one is left out, as are empty params and data.
+/// Messages without final newline and without any inside, whatever the raw JSON looks like: line breaks between tokens
+/// become spaces, U+2028 and U+2029 in strings escapes, the rest stays byte for byte. So a message is one line of stdio
+/// and one data field of an event stream. `raw_id` is echoed as it is; an empty one is left out, as are empty params
+/// and data.
 std::string encode_request(std::string_view raw_id, std::string_view method, std::string_view raw_params);
 std::string encode_notification(std::string_view method, std::string_view raw_params);
 std::string encode_result(std::string_view raw_id, std::string_view raw_result);

@@ -32,5 +32,10 @@ TEST(EncodeTest, BreaksNoLineWhateverTheRawJsonLooksLike) {
     EXPECT_EQ(message.find_first_of("\r\n"), std::string::npos) << message;
 }
 
+TEST(EncodeTest, EscapesTheSeparatorsThatSomeReadersTakeForTheEndOfALine) {
+  EXPECT_EQ(encode_result("1", "{\"a\":\"x\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\x94y\"}"),
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"x\\u2028\\u2029\xe2\x80\x94y\"}}");
+}
+
 }  // namespace
 }  // namespace hive::mcp
