@@ -16,18 +16,25 @@ bool is_defined(std::int64_t code) {
   return code <= header_mismatch_code && code >= unsupported_version_code;
 }
 
-std::int64_t modern_code(std::int64_t code) {
-  if (code == resource_not_found_code) return protocol::invalid_params_code;
-  return is_reserved(code) && !is_defined(code) ? protocol::internal_error_code : code;
+// Whether it is about the way between us and the server, which is not the client's to mend: a client that took it for
+// an answer of ours would change its version or its headers and try again.
+bool is_about_us(std::int64_t code) {
+  return code == header_mismatch_code || code == unsupported_version_code;
 }
 
-// Legacy clients know nothing of the new codes; the nearest of JSON-RPC's own says whose mistake it was.
+std::int64_t modern_code(std::int64_t code) {
+  if (code == resource_not_found_code) return protocol::invalid_params_code;
+  bool is_forbidden = is_reserved(code) && !is_defined(code);
+  return is_forbidden || is_about_us(code) ? protocol::internal_error_code : code;
+}
+
 std::int64_t legacy_code(std::int64_t code, std::string_view method, std::string_view raw_data) {
   if (code == protocol::invalid_params_code && method == "resources/read" &&
       json::find(edit::members_of(raw_data), "uri"))
     return resource_not_found_code;
-  if (code == unsupported_version_code) return protocol::invalid_params_code;
-  return is_defined(code) ? protocol::invalid_request_code : code;
+  if (is_about_us(code)) return protocol::internal_error_code;
+  // Unknown to legacy clients; JSON-RPC's own code says whose mistake it was.
+  return code == missing_capability_code ? protocol::invalid_request_code : code;
 }
 
 std::optional<std::int64_t> code_of(std::span<const json::Member> members) {

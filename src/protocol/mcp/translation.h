@@ -27,8 +27,9 @@ struct CacheHint {
 std::string adapt_result(std::string_view raw_result, std::string_view method, Revision revision,
                          std::string_view raw_server_info, const CacheHint& hint);
 
-/// An error object likewise: -32002 to -32602 and back, codes that a revision may not emit; `data` survives. What is no
-/// error object becomes -32603.
+/// An error object of a server behind us likewise: -32002 to -32602 and back, codes that a revision may not emit;
+/// `data` survives. -32603 is what no error object becomes, and what is about the way to that server: -32020 and
+/// -32022.
 std::string adapt_error(std::string_view raw_error, std::string_view method, Revision revision);
 
 /// The HTTP status of a modern error answer: 404 for -32601, 400 for -32700, -32600 and -32020 to -32022, 200

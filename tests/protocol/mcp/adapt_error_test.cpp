@@ -31,12 +31,21 @@ TEST(AdaptErrorTest, EmitsNoCodeThatTheRevisionForbids) {
     int modern;
     int legacy;
   };
-  for (const Case& c : {Case{-32042, -32603, -32042}, Case{-32099, -32603, -32099}, Case{-32020, -32020, -32600},
-                        Case{-32021, -32021, -32600}, Case{-32022, -32022, -32602}, Case{-32001, -32001, -32001},
-                        Case{-32601, -32601, -32601}, Case{17, 17, 17}}) {
+  for (const Case& c :
+       {Case{-32042, -32603, -32042}, Case{-32099, -32603, -32099}, Case{-32001, -32001, -32001},
+        Case{-32021, -32021, -32600}, Case{-32003, -32003, -32003}, Case{-32601, -32601, -32601}, Case{17, 17, 17}}) {
     auto with_code = [](int code) { return fmt::format(R"({{"message":"m","code":{},"data":[1]}})", code); };
     EXPECT_EQ(adapt_error(with_code(c.code), "tools/call", v2026_07_28), with_code(c.modern));
     EXPECT_EQ(adapt_error(with_code(c.code), "tools/call", v2025_11_25), with_code(c.legacy));
+  }
+}
+
+TEST(AdaptErrorTest, TellsNoClientToMendTheWayBetweenUsAndTheServer) {
+  for (Revision revision : {v2026_07_28, v2025_11_25}) {
+    EXPECT_EQ(adapt_error(R"({"code":-32022,"message":"m","data":{"supported":["x"]}})", "tools/call", revision),
+              R"({"code":-32603,"message":"m","data":{"supported":["x"]}})");
+    EXPECT_EQ(adapt_error(R"({"code":-32020,"message":"m"})", "tools/call", revision),
+              R"({"code":-32603,"message":"m"})");
   }
 }
 
