@@ -33,6 +33,7 @@ Result<void> ApprovalDesk::restore(store::Connection& connection) {
   WallTime now = given_.clock.wall_now();
   SteadyTime steady = given_.clock.steady_now();
   std::vector<Snapshot> interrupted;
+  std::vector<Snapshot> voted;  // a kill may have come between such a word and its entry in the log
   for (Approval& approval : kept) {
     if (approval.digest != policy::digest_of(approval.subject)) {
       log::warning("an approval does not fit what it was asked for and can no longer be used",
@@ -50,7 +51,14 @@ Result<void> ApprovalDesk::restore(store::Connection& connection) {
     if (shared->ended_at) count_ended(*shared);
     if (shared->status == ApprovalStatus::pending) pending_digests_[shared->digest] = shared->id;
     if (shared->status == ApprovalStatus::approved && !shared->outcome) interrupted.push_back(shared);
+    if (shared->status == ApprovalStatus::pending && !shared->votes.empty()) voted.push_back(shared);
     entries_.emplace(shared->id, std::move(entry));
+  }
+  for (const Snapshot& approval : voted) {
+    audit::Record entry = record_of(*approval, "approval_restored");
+    entry.detail = fmt::format("approval {}: {} of {} had agreed before the restart", approval->id,
+                              approval->votes.size(), approval->needed);
+    record(std::move(entry));
   }
   for (const Snapshot& approval : interrupted) {
     end_now(connection, approval, ApprovalStatus::approved,

@@ -21,7 +21,9 @@ void ApprovalDesk::run(const Snapshot& approved) {
   auto principal = given_.refresh(approved->requester);
   if (!principal) {
     return end(approved, ApprovalStatus::approved,
-               refusal("credential_revoked", "the credential by which this was asked is not accepted any more"), true);
+               refusal("credential_revoked",
+                       "the credential by which this was asked has expired or is not accepted any more; ask again"),
+               true);
   }
   {
     std::lock_guard lock(mutex_);

@@ -72,8 +72,8 @@ class Approvals {
     std::size_t max_ended = 2000;                             ///< requests that have ended and can still be looked up
     std::size_t max_arguments_bytes = std::size_t{64} << 20;  ///< of those that wait; as much again of those that ended
     std::size_t max_arguments_bytes_per_principal = std::size_t{16} << 20;
-    std::size_t max_result_bytes = std::size_t{1} << 20;  ///< of a kept result; a larger one is replaced by an error
-    std::chrono::hours keep{24};                          ///< how long a request can be looked up after its end
+    std::size_t max_result_bytes = std::size_t{256} << 10;  ///< of a kept result; a larger one is replaced by an error
+    std::chrono::hours keep{24};                            ///< how long a request can be looked up after its end
     std::size_t max_waiters = 64;  ///< for the result of one request; whoever comes after them is not kept waiting
   };
   struct Dependencies {

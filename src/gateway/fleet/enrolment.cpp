@@ -68,8 +68,6 @@ Result<std::vector<std::string>> Enrolment::recover() {
 Result<std::vector<std::string>> Enrolment::recover_now(store::Connection& connection) {
   store::JoinTokenTable table(connection);
   std::vector<std::string> agents;
-  // The peer of one that has expired meanwhile was told nothing and cannot come back with it.
-  TRY(table.sweep(clock_.wall_now()));
   for (const store::JoinToken& token : TRY(table.interrupted())) {
     crypto::PublicKey key = TRY(crypto::PublicKey::from_line(*token.public_key));
     Result<KeyAddition> added = keys_.add_key(token.agent, key);
@@ -83,6 +81,7 @@ Result<std::vector<std::string>> Enrolment::recover_now(store::Connection& conne
     // Also for a key that was there already: the gateway was killed before it told of it.
     agents.push_back(token.agent);
   }
+  TRY(table.sweep(clock_.wall_now()));
   return agents;
 }
 

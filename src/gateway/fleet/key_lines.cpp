@@ -23,7 +23,7 @@ namespace hive::fleet {
 
 namespace {
 
-constexpr std::chrono::seconds lock_patience{5};
+constexpr std::chrono::milliseconds lock_patience(500);
 constexpr std::chrono::milliseconds lock_poll{10};
 
 // Removes the lines with these numbers, counted from 1, with their newlines.
@@ -138,7 +138,7 @@ Result<FileLock> FileLock::take(const std::string& path) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return std::unexpected(system_error(errno, lock_path));
     if (std::chrono::steady_clock::now() >= deadline) {
-      return fail(ErrorCode::unavailable, "{}: another program has held this lock for {} s; `fuser {}` names it",
+      return fail(ErrorCode::unavailable, "{}: another program has held this lock for {} ms; `fuser {}` names it",
                   lock_path, lock_patience.count(), lock_path);
     }
     std::this_thread::sleep_for(lock_poll);

@@ -89,7 +89,8 @@ Result<std::size_t> JoinTokenTable::remove_agent(std::string_view agent, WallTim
 }
 
 Result<void> JoinTokenTable::sweep(WallTime now) {
-  Statement statement = TRY(connection_.prepare("DELETE FROM join_tokens WHERE expires_at <= ?"));
+  Statement statement = TRY(connection_.prepare(
+      "DELETE FROM join_tokens WHERE expires_at <= ? AND (public_key IS NULL OR used_at IS NOT NULL)"));
   return statement.bind(0, to_ms(now)).run();
 }
 

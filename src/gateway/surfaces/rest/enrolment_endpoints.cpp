@@ -165,7 +165,8 @@ std::string keys_body(const Context& context, const fleet::KeyListing& listing) 
   for (const fleet::KeyLine& line : listing.lines) {
     if (!sees_all) {
       if (line.agent.empty() || !context.settings->policy->reaches(context.principal, line.agent)) continue;
-      text.append(text_lines.at(line.number - 1)).append("\n");
+      if (line.number == 0 || line.number > text_lines.size()) continue;
+      text.append(text_lines[line.number - 1]).append("\n");
     }
     append_line(lines, line);
   }

@@ -61,6 +61,7 @@ void post_explain(const ContextPointer& context) {
     // The name stays that of who asks, because it stands in the record of the dry run.
     call.principal.role = request->subject->role;
     call.principal.grant = request->subject->grant;
+    call.on_behalf_of = "as asked: " + call.principal.identity();
   }
   call.surface = calls::Surface::rest;
   call.request_id = context->request_id;
