@@ -66,7 +66,6 @@ class HttpTransport final : public Transport, public std::enable_shared_from_thi
   HttpTransport(net::Worker& worker, net::http::AsyncClient& client, const ConnectionOptions& options,
                 TransportEvents events)
       : worker_(worker), client_(client), options_(options), events_(std::move(events)) {}
-  ~HttpTransport() override { cancel_all(); }
 
   void start() override {
     worker_.post([weak = weak_from_this()] {

@@ -89,6 +89,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
 
   // session_messages.cpp: what the server sends
   void on_text(std::string_view text, std::uint64_t stream);
+  void take_message(std::string_view text, std::uint64_t stream);
   void on_message(const mcp::Message& message, std::uint64_t stream);
   void on_answer(const mcp::Message& message);
   void on_notification(const mcp::Message& message, std::uint64_t stream);

@@ -46,17 +46,26 @@ void McpSession::on_text(std::string_view text, std::uint64_t stream) {
     auto self = shared_from_this();
     for (std::string_view element : *elements) {
       if (stage_ == Stage::closed) return;
-      auto message = mcp::parse_message(element);
-      if (message)
-        on_message(*message, stream);
-      else
-        complain(message.error().message);
+      take_message(element, stream);
     }
     return;
   }
+  take_message(text, stream);
+}
+
+void McpSession::take_message(std::string_view text, std::uint64_t stream) {
   auto message = mcp::parse_message(text);
-  if (!message) return complain(message.error().message);
-  on_message(*message, stream);
+  if (message) return on_message(*message, stream);
+  complain(message.error().message);
+  // A broken answer is still one: whoever waits for it need not wait for the deadline.
+  auto ticket = ticket_of(message.error().id);
+  auto entry = ticket ? in_flight_.find(*ticket) : in_flight_.end();
+  if (entry == in_flight_.end() || !entry->second.is_sent) return;
+  finish(*ticket, {.reply = {.kind = ReplyKind::lost,
+                             .body = {},
+                             .reason = "upstream_answer_invalid",
+                             .detail = "the server's answer is invalid: " + message.error().message},
+                   .code = ErrorCode::corrupt});
 }
 
 void McpSession::on_message(const mcp::Message& message, std::uint64_t stream) {

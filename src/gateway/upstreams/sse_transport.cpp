@@ -57,7 +57,6 @@ class SseTransport final : public Transport, public std::enable_shared_from_this
         options_(options),
         events_(std::move(events)),
         reader_([this](const net::http::StreamEvent& event) { on_event(event); }, max_message_bytes + 1024) {}
-  ~SseTransport() override { cancel_all(); }
 
   void start() override;
   void send_request(Outgoing request) override { post(request.text, request.ticket, {}); }
