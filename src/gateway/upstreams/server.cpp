@@ -177,6 +177,8 @@ std::shared_ptr<Session> Server::open_session(std::string key, ConnectionOptions
 void Server::open_main() {
   reconnect_.cancel();
   main_ = open_session({}, options());
+  for (std::uint64_t ticket : std::exchange(early_, {}))
+    route(ticket);
 }
 
 void Server::on_ready(const std::shared_ptr<Session>& session, const ServerInfo& info) {

@@ -79,7 +79,9 @@ class Server final : public std::enable_shared_from_this<Server> {
 
   // Requests (server_requests.cpp).
   void route(std::uint64_t ticket);
+  /// Until `session` is ready; null: until there is a main session.
   void wait_for(const std::shared_ptr<Session>& session, std::uint64_t ticket);
+  void stop_waiting(std::uint64_t ticket, const Pending& pending);
   void dispatch(const std::shared_ptr<Session>& session, std::uint64_t ticket);
   std::shared_ptr<Session> own_session(const Caller& caller);
   bool make_room();
@@ -121,6 +123,7 @@ class Server final : public std::enable_shared_from_this<Server> {
   // On the worker.
   bool stopped_ = false;
   std::shared_ptr<Session> main_;
+  std::vector<std::uint64_t> early_;  ///< tickets of requests that came before the first main session
   std::map<std::string, std::shared_ptr<Session>> sessions_;  ///< by session_key()
   std::unordered_map<std::uint64_t, Pending> pending_;
   std::optional<ServerInfo> info_;  ///< of the last main session

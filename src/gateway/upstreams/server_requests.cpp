@@ -58,7 +58,7 @@ void Server::cancel(std::uint64_t ticket, std::string reason) {
       }
       return;
     }
-    if (pending.session != nullptr) std::erase(pending.session->waiting, ticket);
+    self->stop_waiting(ticket, pending);
     self->answer(ticket, not_sent("cancelled", std::move(reason)));
   });
 }
@@ -87,7 +87,8 @@ void Server::route(std::uint64_t ticket) {
       return dispatch(session->second, ticket);
     }
   }
-  if (main_is(Session::Phase::opening) && failures_ == 0) return wait_for(main_, ticket);
+  bool is_first_try = main_ == nullptr || main_is(Session::Phase::opening);
+  if (is_first_try && failures_ == 0) return wait_for(main_, ticket);
   if (!main_is(Session::Phase::ready)) return answer_offline(ticket);
   if (!is_own) return dispatch(main_, ticket);
   if (std::shared_ptr<Session> session = own_session(*caller)) return wait_for(session, ticket);
@@ -99,17 +100,21 @@ void Server::route(std::uint64_t ticket) {
 void Server::wait_for(const std::shared_ptr<Session>& session, std::uint64_t ticket) {
   Pending& pending = pending_.at(ticket);
   pending.session = session;
-  session->waiting.push_back(ticket);
+  (session != nullptr ? session->waiting : early_).push_back(ticket);
   auto left = std::chrono::ceil<Milliseconds>(pending.deadline - environment_->clock.steady_now());
   pending.patience = worker_.schedule(std::max(left, Milliseconds(0)), [weak = weak_from_this(), ticket] {
     auto self = weak.lock();
     if (self == nullptr) return;
     auto found = self->pending_.find(ticket);
     if (found == self->pending_.end() || found->second.is_sent) return;
-    if (found->second.session != nullptr) std::erase(found->second.session->waiting, ticket);
+    self->stop_waiting(ticket, found->second);
     self->answer(ticket, not_sent("upstream_offline", fmt::format("the upstream server {} did not become ready in time",
                                                                   quote(self->config_.name))));
   });
+}
+
+void Server::stop_waiting(std::uint64_t ticket, const Pending& pending) {
+  std::erase(pending.session != nullptr ? pending.session->waiting : early_, ticket);
 }
 
 std::shared_ptr<Session> Server::own_session(const Caller& caller) {
