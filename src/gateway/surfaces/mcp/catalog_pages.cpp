@@ -124,7 +124,8 @@ std::string render_tool(const Entry& entry, const policy::Policy& policy) {
   }
   auto schema = json::find(*members, "inputSchema");
   if (!schema || !json::is_object(*schema)) changes.push_back({"inputSchema", any_object_schema});
-  protocol::Tier tier = policy.tier_of(entry.own_name, "{}");
+  protocol::Tier tier =
+      entry.owner == Owner::upstream ? policy.tier_of_upstream(entry.own_name) : policy.tier_of(entry.own_name, "{}");
   if (!json::find(*members, "annotations")) {
     changes.push_back({"annotations", tier == protocol::Tier::read
                                           ? R"({"readOnlyHint":true,"destructiveHint":false})"
