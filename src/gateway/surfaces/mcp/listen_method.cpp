@@ -71,10 +71,12 @@ void listen(const std::shared_ptr<Server>& server, const ExchangePointer& exchan
   exchange->on_over([weak = std::weak_ptr(server->subscriptions), subscriber] {
     if (auto alive = weak.lock()) alive->remove(subscriber);
   });
-  // First of all, whatever happens meanwhile on other threads: what is heard is sent by this worker, later.
+  // Before the acknowledgement, so that nothing that happens after it is missed; and what is heard meanwhile on other
+  // threads is sent by this worker, later.
+  if (!server->subscriptions->add(subscriber, std::move(honoured))) {
+    return exchange->fail(protocol::internal_error_code, "too many subscriptions are open; end some of them", {}, 503);
+  }
   exchange->send(mcp::encode_notification("notifications/subscriptions/acknowledged", acknowledged));
-  if (server->subscriptions->add(subscriber, std::move(honoured))) return;
-  exchange->fail(protocol::internal_error_code, "too many subscriptions are open; end some of them", {}, 503);
 }
 
 }  // namespace hive::mcp_surface

@@ -215,7 +215,7 @@ class FakeUpstreams final : public upstreams::Upstreams {
   std::shared_ptr<void> watch_resource(std::string_view uri) override {
     if (!watchable.contains(std::string(uri))) return nullptr;
     ++*watches_;
-    return std::shared_ptr<void>(nullptr, [count = watches_](void*) { --*count; });
+    return std::shared_ptr<void>(watches_.get(), [count = watches_](void*) { --*count; });
   }
   void forget_caller(std::string_view key) override {
     std::lock_guard lock(mutex_);
