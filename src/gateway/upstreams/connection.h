@@ -104,7 +104,7 @@ struct ConnectionRequest {
 /// the size and the number of what they send.
 class Connection {
  public:
-  /// Opens nothing yet. `http` may be null for stdio and must outlive the connection.
+  /// Opens nothing yet. `http` may be null for stdio; when it goes before the connection, that loses its server.
   static std::unique_ptr<Connection> create(net::Worker& worker, net::Runtime& runtime, net::http::AsyncClient* http,
                                             ConnectionOptions options, ConnectionEvents events);
   /// Closes.

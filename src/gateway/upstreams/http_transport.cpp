@@ -63,9 +63,9 @@ struct Stream {
 
 class HttpTransport final : public Transport, public std::enable_shared_from_this<HttpTransport> {
  public:
-  HttpTransport(net::Worker& worker, net::http::AsyncClient& client, const ConnectionOptions& options,
+  HttpTransport(net::Worker& worker, net::http::AsyncClientReference client, const ConnectionOptions& options,
                 TransportEvents events)
-      : worker_(worker), client_(client), options_(options), events_(std::move(events)) {}
+      : worker_(worker), client_(std::move(client)), options_(options), events_(std::move(events)) {}
 
   void start() override {
     worker_.post([weak = weak_from_this()] {
@@ -102,7 +102,7 @@ class HttpTransport final : public Transport, public std::enable_shared_from_thi
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 
   net::Worker& worker_;
-  net::http::AsyncClient& client_;
+  net::http::AsyncClientReference client_;
   ConnectionOptions options_;
   const TransportEvents events_;  // never emptied, because one of them may be running
   bool is_closed_ = false;
@@ -414,9 +414,9 @@ void HttpTransport::close() {
 
 }  // namespace
 
-std::shared_ptr<Transport> make_http_transport(net::Worker& worker, net::http::AsyncClient& client,
+std::shared_ptr<Transport> make_http_transport(net::Worker& worker, net::http::AsyncClientReference client,
                                                const ConnectionOptions& options, TransportEvents events) {
-  return std::make_shared<HttpTransport>(worker, client, options, std::move(events));
+  return std::make_shared<HttpTransport>(worker, std::move(client), options, std::move(events));
 }
 
 }  // namespace hive::upstreams

@@ -36,7 +36,7 @@ McpSession::McpSession(net::Worker& worker, net::Runtime& runtime, net::http::As
                        ConnectionOptions options, ConnectionEvents events)
     : worker_(worker),
       runtime_(runtime),
-      http_(http),
+      http_(http == nullptr ? std::nullopt : std::optional(http->reference())),
       options_(std::move(options)),
       events_(std::move(events)),
       notification_credit_(0),
@@ -97,7 +97,7 @@ void McpSession::open_transport() {
           }};
   if (options_.transport == TransportKind::stdio) {
     transport_ = make_stdio_transport(worker_, runtime_, options_, std::move(events));
-  } else if (http_ == nullptr) {
+  } else if (!http_) {
     worker_.post([self = shared_from_this()] {
       self->fail({ErrorCode::internal, "there is no HTTP client for this connection"});
     });

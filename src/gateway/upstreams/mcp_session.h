@@ -114,7 +114,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
 
   net::Worker& worker_;
   net::Runtime& runtime_;
-  net::http::AsyncClient* http_;
+  std::optional<net::http::AsyncClientReference> http_;
   ConnectionOptions options_;
   const ConnectionEvents events_;  // never emptied, because one of them may be running
   Stage stage_ = Stage::idle;

@@ -50,10 +50,10 @@ Result<std::string> resolve_endpoint(const std::string& base_text, std::string_v
 
 class SseTransport final : public Transport, public std::enable_shared_from_this<SseTransport> {
  public:
-  SseTransport(net::Worker& worker, net::http::AsyncClient& client, const ConnectionOptions& options,
+  SseTransport(net::Worker& worker, net::http::AsyncClientReference client, const ConnectionOptions& options,
                TransportEvents events)
       : worker_(worker),
-        client_(client),
+        client_(std::move(client)),
         options_(options),
         events_(std::move(events)),
         reader_([this](const net::http::StreamEvent& event) { on_event(event); }, max_message_bytes + 1024) {}
@@ -82,7 +82,7 @@ class SseTransport final : public Transport, public std::enable_shared_from_this
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 
   net::Worker& worker_;
-  net::http::AsyncClient& client_;
+  net::http::AsyncClientReference client_;
   ConnectionOptions options_;
   const TransportEvents events_;  // never emptied, because one of them may be running
   bool is_closed_ = false;
@@ -213,9 +213,9 @@ void SseTransport::cancel_all() {
 
 }  // namespace
 
-std::shared_ptr<Transport> make_sse_transport(net::Worker& worker, net::http::AsyncClient& client,
+std::shared_ptr<Transport> make_sse_transport(net::Worker& worker, net::http::AsyncClientReference client,
                                               const ConnectionOptions& options, TransportEvents events) {
-  return std::make_shared<SseTransport>(worker, client, options, std::move(events));
+  return std::make_shared<SseTransport>(worker, std::move(client), options, std::move(events));
 }
 
 }  // namespace hive::upstreams

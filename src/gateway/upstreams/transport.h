@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "gateway/upstreams/connection.h"
+#include "net/http/async_client.h"
 #include "protocol/mcp/revision.h"
 
 /// Private to this room: how messages get to a server and back. What they mean is the session's business.
@@ -71,10 +72,10 @@ class Transport {
 std::shared_ptr<Transport> make_stdio_transport(net::Worker& worker, net::Runtime& runtime,
                                                 const ConnectionOptions& options, TransportEvents events);
 /// Streamable HTTP.
-std::shared_ptr<Transport> make_http_transport(net::Worker& worker, net::http::AsyncClient& client,
+std::shared_ptr<Transport> make_http_transport(net::Worker& worker, net::http::AsyncClientReference client,
                                                const ConnectionOptions& options, TransportEvents events);
 /// HTTP+SSE of 2024-11-05.
-std::shared_ptr<Transport> make_sse_transport(net::Worker& worker, net::http::AsyncClient& client,
+std::shared_ptr<Transport> make_sse_transport(net::Worker& worker, net::http::AsyncClientReference client,
                                               const ConnectionOptions& options, TransportEvents events);
 
 }  // namespace hive::upstreams

@@ -102,7 +102,7 @@ size_t on_body(char* data, size_t size, size_t count, void* context) {
 
 }  // namespace
 
-struct AsyncClient::State {
+struct AsyncClientReference::State {
   explicit State(AsyncClientLimits used_limits) : limits(used_limits) {}
 
   void run();
@@ -113,13 +113,16 @@ struct AsyncClient::State {
   void read_ends();
   Result<void> check_ca_file_once(const RequestOptions& request);
 
+  /// False when the client is gone.
   template <class Change>
-  void command(Change change) {
+  bool command(Change change) {
     {
       std::lock_guard lock(mutex);
+      if (is_gone) return false;
       change(commands);
     }
     curl_multi_wakeup(multi.get());
+    return true;
   }
 
   AsyncClientLimits limits;
@@ -136,6 +139,7 @@ struct AsyncClient::State {
   };
   std::mutex mutex;
   Commands commands;
+  bool is_gone = false;  ///< under the mutex: nobody takes commands any more
   std::unordered_map<std::uint64_t, ExchangePtr>
       known;  ///< under the mutex: for cancel() before the thread has seen it
 
@@ -146,7 +150,7 @@ struct AsyncClient::State {
   std::thread thread;
 };
 
-Result<void> AsyncClient::State::check_ca_file_once(const RequestOptions& request) {
+Result<void> AsyncClientReference::State::check_ca_file_once(const RequestOptions& request) {
   const std::string& path = request.ca_certificate_path;
   if (!request.verify_tls || path.empty() || good_ca_files.contains(path)) return {};
   TRY(check_ca_file(path));
@@ -154,7 +158,7 @@ Result<void> AsyncClient::State::check_ca_file_once(const RequestOptions& reques
   return {};
 }
 
-void AsyncClient::State::begin(const ExchangePtr& exchange) {
+void AsyncClientReference::State::begin(const ExchangePtr& exchange) {
   std::uint64_t id = exchange->id;
   auto [entry, is_new] = running.emplace(id, std::make_unique<ExchangePtr>(exchange));
   auto refuse = [&](Error error) { end(id, std::unexpected(std::move(error))); };
@@ -182,7 +186,7 @@ void AsyncClient::State::begin(const ExchangePtr& exchange) {
   }
 }
 
-void AsyncClient::State::end(std::uint64_t id, Result<ClientResponse> result) {
+void AsyncClientReference::State::end(std::uint64_t id, Result<ClientResponse> result) {
   auto entry = running.find(id);
   if (entry == running.end()) return;
   ExchangePtr exchange = *entry->second;
@@ -199,14 +203,14 @@ void AsyncClient::State::end(std::uint64_t id, Result<ClientResponse> result) {
   finish(exchange, std::move(result), count);
 }
 
-void AsyncClient::State::resume(const ExchangePtr& exchange) {
+void AsyncClientReference::State::resume(const ExchangePtr& exchange) {
   if (!exchange->is_paused) return;
   exchange->is_paused = false;
   // Delivers what libcurl holds, from within; it may pause again.
   curl_easy_pause(exchange->easy.get(), CURLPAUSE_CONT);
 }
 
-void AsyncClient::State::take_commands() {
+void AsyncClientReference::State::take_commands() {
   Commands taken;
   {
     std::lock_guard lock(mutex);
@@ -226,7 +230,7 @@ void AsyncClient::State::take_commands() {
   }
 }
 
-void AsyncClient::State::read_ends() {
+void AsyncClientReference::State::read_ends() {
   int queued = 0;
   while (CURLMsg* message = curl_multi_info_read(multi.get(), &queued)) {
     if (message->msg != CURLMSG_DONE) continue;
@@ -244,7 +248,7 @@ void AsyncClient::State::read_ends() {
   }
 }
 
-void AsyncClient::State::run() {
+void AsyncClientReference::State::run() {
   while (true) {
     take_commands();
     if (stops) break;
@@ -266,7 +270,7 @@ void AsyncClient::State::run() {
 
 Result<std::unique_ptr<AsyncClient>> AsyncClient::create(AsyncClientLimits limits) {
   initialise_curl();
-  auto state = std::make_shared<State>(limits);
+  auto state = std::make_shared<AsyncClientReference::State>(limits);
   if (state->multi == nullptr) return fail(ErrorCode::internal, "libcurl could not be started");
   curl_multi_setopt(state->multi.get(), CURLMOPT_MAXCONNECTS, limits.max_idle_connections);
   try {
@@ -274,17 +278,35 @@ Result<std::unique_ptr<AsyncClient>> AsyncClient::create(AsyncClientLimits limit
   } catch (const std::system_error& error) {
     return fail(ErrorCode::resource_exhausted, "the HTTP client's thread cannot be started: {}", error.what());
   }
-  return std::unique_ptr<AsyncClient>(new AsyncClient(std::move(state)));
+  return std::unique_ptr<AsyncClient>(new AsyncClient(AsyncClientReference(std::move(state))));
 }
 
-AsyncClient::AsyncClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
+AsyncClient::AsyncClient(AsyncClientReference reference) : reference_(std::move(reference)) {}
 
 AsyncClient::~AsyncClient() {
-  state_->command([](State::Commands& commands) { commands.stop = true; });
-  state_->thread.join();
+  auto& state = *reference_.state_;
+  state.command([&state](AsyncClientReference::State::Commands& commands) {
+    commands.stop = true;
+    state.is_gone = true;
+  });
+  state.thread.join();
 }
 
 std::uint64_t AsyncClient::send(Worker& worker, RequestOptions request, AsyncHandlers handlers) {
+  return reference_.send(worker, std::move(request), std::move(handlers));
+}
+
+void AsyncClient::cancel(std::uint64_t id) {
+  reference_.cancel(id);
+}
+
+std::size_t AsyncClient::transfers() const {
+  return *reference_.state_->count;
+}
+
+AsyncClientReference::AsyncClientReference(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+std::uint64_t AsyncClientReference::send(Worker& worker, RequestOptions request, AsyncHandlers handlers) const {
   auto exchange = std::make_shared<Exchange>(worker, std::move(request), std::move(handlers));
   std::uint64_t id = ++state_->last_id;
   exchange->id = id;
@@ -295,24 +317,21 @@ std::uint64_t AsyncClient::send(Worker& worker, RequestOptions request, AsyncHan
     if (state != nullptr) state->command([id](State::Commands& commands) { commands.resume.push_back(id); });
   };
   state_->count->fetch_add(1);
-  state_->command([&](State::Commands& commands) {
+  bool is_taken = state_->command([&](State::Commands& commands) {
     state_->known.emplace(id, exchange);
-    commands.begin.push_back(std::move(exchange));
+    commands.begin.push_back(exchange);
   });
+  if (!is_taken) finish(exchange, fail(ErrorCode::cancelled, "the client is closed"), state_->count);
   return id;
 }
 
-void AsyncClient::cancel(std::uint64_t id) {
+void AsyncClientReference::cancel(std::uint64_t id) const {
   state_->command([&](State::Commands& commands) {
     auto entry = state_->known.find(id);
     if (entry == state_->known.end()) return;
     entry->second->is_cancelled = true;
     commands.cancel.push_back(id);
   });
-}
-
-std::size_t AsyncClient::transfers() const {
-  return *state_->count;
 }
 
 }  // namespace hive::net::http

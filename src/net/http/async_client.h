@@ -29,6 +29,23 @@ struct AsyncClientLimits {
   std::size_t window_bytes = std::size_t{256} << 10;
 };
 
+/// A way to an AsyncClient that may be kept longer than the client lives: once that is gone, requests end as cancelled.
+/// Thread-safe, cheap to copy.
+class AsyncClientReference {
+ public:
+  /// Returns a number for cancel(). What cannot be sent is reported through `done`, too.
+  std::uint64_t send(Worker& worker, RequestOptions request, AsyncHandlers handlers) const;
+  /// Closes the request's connection if it still runs; no head and no data are reported once this was called on the
+  /// request's worker, `done` is.
+  void cancel(std::uint64_t id) const;
+
+ private:
+  friend class AsyncClient;
+  struct State;
+  explicit AsyncClientReference(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
 /// HTTP requests without waiting: all transfers share one thread and its pool of connections. No redirect is followed.
 /// Proxies of the environment are used, but never for a loopback host. The program must ignore SIGPIPE. Thread-safe.
 class AsyncClient {
@@ -39,19 +56,18 @@ class AsyncClient {
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  /// Returns a number for cancel(). What cannot be sent is reported through `done`, too.
+  /// As of AsyncClientReference.
   std::uint64_t send(Worker& worker, RequestOptions request, AsyncHandlers handlers);
-  /// Closes the request's connection if it still runs; no head and no data are reported once this was called on the
-  /// request's worker, `done` is.
   void cancel(std::uint64_t id);
+
+  [[nodiscard]] AsyncClientReference reference() const { return reference_; }
 
   /// Transfers whose end has not been reported. For tests and status pages.
   [[nodiscard]] std::size_t transfers() const;
 
  private:
-  struct State;
-  explicit AsyncClient(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit AsyncClient(AsyncClientReference reference);
+  AsyncClientReference reference_;
 };
 
 }  // namespace hive::net::http

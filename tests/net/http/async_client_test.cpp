@@ -348,6 +348,20 @@ TEST_F(AsyncClientTest, EndsWhatIsLeftWhenItGoes) {
   EXPECT_TRUE(ended.wait());
 }
 
+TEST_F(AsyncClientTest, EndsAtOnceWhatIsSentThroughAReferenceAfterItHasGone) {
+  AsyncClientReference reference = client_->reference();
+  client_.reset();
+  Signal ended;
+  std::uint64_t id = reference.send(worker(), get("http://127.0.0.1:1/"),
+                                    {.on_head = {}, .on_data = {}, .done = [&](Result<ClientResponse> result) {
+                                       ASSERT_FALSE(result);
+                                       EXPECT_EQ(result.error().code, ErrorCode::cancelled);
+                                       ended.set();
+                                     }});
+  reference.cancel(id);
+  EXPECT_TRUE(ended.wait());
+}
+
 TEST_F(AsyncClientTest, RefusesMoreTransfersThanAllowed) {
   make_client({.max_transfers = 1});
   Signal asked;
