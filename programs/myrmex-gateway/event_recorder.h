@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "gateway/audit/log.h"
 #include "gateway/policy/rate_limiter.h"
 #include "net/ssh/line_channel.h"
@@ -27,6 +28,11 @@ class EventRecorder {
   /// An enrolment that the last run of the gateway had begun.
   void enrolment_completed(const std::string& agent) {
     record("agent_enrolled", "system", agent, "recovered", "the gateway had ended before the key was in its file");
+  }
+  /// What happened to a server behind the gateway.
+  void upstream(const std::string& name, const std::string& action, const std::string& detail) {
+    log::info("upstream", {{"name", name}, {"event", action}, {"detail", detail}});
+    record(action, "upstream", name, {}, detail);
   }
   /// A connection that ended before it was a tunnel; at most one entry a source and minute, so that nobody can flood
   /// the log.

@@ -29,6 +29,7 @@
 #include "gateway/policy/policy.h"
 #include "gateway/store/database.h"
 #include "gateway/surfaces/rest/api.h"
+#include "mcp_side.h"
 #include "net/http/certificate.h"
 #include "net/http/server.h"
 #include "net/runtime/runtime.h"
@@ -96,6 +97,7 @@ struct Service::State {
   std::unique_ptr<fleet::Enrolment> enrolment;  // before the database, whose last tasks may be enrolments
   std::unique_ptr<store::Database> database;
   std::shared_ptr<calls::Approvals> approvals;
+  std::unique_ptr<McpSide> mcp;
   std::unique_ptr<net::ssh::Server> ssh_server;
   std::unique_ptr<net::http::Server> https_server;
   std::unique_ptr<net::http::Server> http_server;
@@ -113,6 +115,7 @@ struct Service::State {
   Result<std::vector<std::string>> reload();
   Result<std::vector<std::string>> apply_file();
   Result<void> open_approvals();
+  void make_mcp_core();
   Result<void> open_enrolment();
   Result<void> listen_ssh();
   Result<void> listen_https();
@@ -173,6 +176,18 @@ Result<void> Service::State::open_enrolment() {
   return {};
 }
 
+void Service::State::make_mcp_core() {
+  mcp_surface::Dependencies dependencies{.runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock};
+  dependencies.approvals = approvals.get();
+  dependencies.log = log.get();
+  if (log != nullptr) {
+    dependencies.read_audit = [path = config.audit_log_path](const audit::Query& query) {
+      return audit::read_entries(path, query);
+    };
+  }
+  mcp->make_core(std::move(dependencies), settings.load()->config);
+}
+
 void Service::State::make_fleet() {
   fleet::Fleet::Options options;
   options.keepalive = config.keepalive;
@@ -180,9 +195,11 @@ void Service::State::make_fleet() {
   fleet::Fleet::Events fleet_events;
   fleet_events.online = [this](const std::string& agent, const net::ssh::Peer& peer) {
     events->agent_online(agent, peer);
+    mcp->fleet_changed();
   };
   fleet_events.offline = [this](const std::string& agent, const std::string& reason) {
     events->agent_offline(agent, reason);
+    mcp->fleet_changed();
   };
   fleet_events.contested = [this](const std::string& agent, const std::string& detail) {
     events->agent_contested(agent, detail);
@@ -198,6 +215,11 @@ Result<void> Service::State::listen_ssh() {
   options.listen_address = config.listen_addr;
   options.host_key_path = config.host_key_path;
   options.authenticate = [this](const std::string& user, const crypto::PublicKey& key, const std::string& address) {
+    // Tools carry the name of who offers them, and calls reach who has the name.
+    if (mcp->upstreams().has(user)) {
+      return Result<void>(
+          fail(ErrorCode::permission_denied, "a server behind this gateway is called {} too", quote(user)));
+    }
     return authorized_keys->authorize(user, key, address);
   };
   options.accept = [this](std::shared_ptr<net::ssh::LineChannel> channel) { fleet->add(std::move(channel)); };
@@ -257,11 +279,14 @@ Result<void> Service::State::listen() {
   TRY(listen_http());
   TRY(listen_ssh());
   policy = policy::make_policy(config, clock);
+  mcp = TRY_CONTEXT("upstreams", McpSide::create(runtime, clock, *database, *events));
   funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
+  funnel->set_upstreams(&mcp->upstreams());
   auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,
                                                 certificate_names, clock, oidc::provider_of(config, runtime, clock)));
   settings.store(first_settings);
   TRY(open_approvals());
+  make_mcp_core();
   rest::Dependencies dependencies{
       .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock, .log = log.get()};
   if (log != nullptr) {
@@ -321,6 +346,7 @@ Result<std::vector<std::string>> Service::State::apply_file() {
   funnel->set_policy(next_policy);
   settings.store(next_settings);
   if (provider != nullptr) provider->prepare();
+  mcp->apply(next_settings->config);
   api->apply(std::move(next_settings));
   log::set_level(next.log_level);
   return changed_settings_that_need_a_restart(config, next);
@@ -358,6 +384,7 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
   // The listeners hold what arrived until now; nothing runs before everything is there.
   state->runtime.start();
   if (auto provider = state->settings.load()->identity_provider) provider->prepare();
+  state->mcp->apply(state->settings.load()->config);
   state->events->gateway_started(fmt::format("version {}, {} workers", HIVE_VERSION, state->runtime.size()));
   state->ready = true;
   return std::unique_ptr<Service>(new Service(std::move(state)));
@@ -378,6 +405,7 @@ void Service::stop(std::chrono::milliseconds patience) {
   state.ready = false;
   state.ssh_server->stop_accepting();
   state.session_watch->stop();
+  state.mcp->close_core();
   if (state.approvals != nullptr) state.approvals->close();
   // What was decided until now becomes a call, or an end, before the funnel is drained.
   state.wait_for_records();
@@ -393,6 +421,7 @@ void Service::stop(std::chrono::milliseconds patience) {
     }
   }
   state.close_http();
+  state.mcp->close_upstreams();
   state.fleet->close("the gateway stops");
   state.api->flush();
   state.events->gateway_stopped({});
@@ -407,6 +436,7 @@ void Service::stop(std::chrono::milliseconds patience) {
   state.ssh_server.reset();
   state.runtime.stop();
   state.wait_for_records();
+  state.mcp.reset();
   state.database.reset();
   // What was recorded meanwhile is written now, while the workers that its callbacks post to still exist.
   state.log.reset();
