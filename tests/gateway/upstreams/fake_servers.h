@@ -66,6 +66,7 @@ class FakeServers {
   bool ends_at_once = false;                                 ///< right after it is ready
   bool holds_calls = false;                                  ///< calls are answered by the test
   std::optional<Reply> next_call;                            ///< the answer to the next call
+  std::optional<Error> end_with_next_call;                   ///< and the end of the connection behind it
   std::map<std::string, std::vector<std::string>> lists;     ///< "tools" -> raw items, for all servers
   std::map<std::string, std::vector<std::string>> tools_of;  ///< of one upstream, instead
   std::size_t page_size = 1000;
@@ -210,6 +211,7 @@ class FakeServers {
 
   void take(const std::shared_ptr<FakeLink>& link, std::uint64_t ticket, ConnectionRequest request) {
     Reply reply;
+    std::optional<Error> end;
     {
       std::lock_guard lock(mutex);
       if (link->is_closed) {
@@ -223,6 +225,8 @@ class FakeServers {
           reply = list(*link, request);
         } else if (next_call && request.method != "logging/setLevel") {
           reply = *std::exchange(next_call, std::nullopt);
+          end = std::exchange(end_with_next_call, std::nullopt);
+          if (end) link->is_closed = true;
         } else if (holds_calls && request.method != "logging/setLevel") {
           link->held[ticket] = std::move(request.done);
           return;
@@ -232,6 +236,7 @@ class FakeServers {
       }
     }
     request.done(std::move(reply));
+    if (end) link->events.on_closed(*end);
   }
 
   Reply list(const FakeLink& link, const ConnectionRequest& request) {
@@ -271,9 +276,10 @@ class FakeServers {
 };
 
 /// A caller with a key and capabilities of its own.
-class FakeCaller final : public Caller {
+class KeyedCaller final : public Caller {
  public:
-  explicit FakeCaller(std::string key, std::string capabilities = "{}", std::optional<std::string> level = std::nullopt)
+  explicit KeyedCaller(std::string key, std::string capabilities = "{}",
+                       std::optional<std::string> level = std::nullopt)
       : key_(std::move(key)), capabilities_(std::move(capabilities)), level_(std::move(level)) {}
   [[nodiscard]] const std::string& key() const override { return key_; }
   [[nodiscard]] const std::string& capabilities() const override { return capabilities_; }

@@ -3,8 +3,8 @@
 namespace hive::upstreams {
 namespace {
 
-using test::FakeCaller;
 using test::FakeServers;
+using test::KeyedCaller;
 using test::RegistryTest;
 using test::Sent;
 
@@ -14,7 +14,7 @@ class OwnSessionTest : public RegistryTest {
  protected:
   static std::shared_ptr<Caller> caller(std::string key, std::string capabilities = can_be_asked,
                                         std::optional<std::string> level = std::nullopt) {
-    return std::make_shared<FakeCaller>(std::move(key), std::move(capabilities), std::move(level));
+    return std::make_shared<KeyedCaller>(std::move(key), std::move(capabilities), std::move(level));
   }
 };
 
