@@ -163,20 +163,21 @@ void Child::on_spawned(Result<Started> started) {
 }
 
 void Child::read_output() {
-  output_.async_read_some(boost::asio::buffer(output_buffer_),
-                          [self = shared_from_this()](error_code failure, std::size_t count) {
-                            if (self->has_ended_) return;
-                            if (!failure) {
-                              self->take_output(count);
-                              if (!self->has_ended_ && self->output_.is_open()) self->read_output();
-                            } else if (self->pid_ >= 0 && failure != boost::asio::error::operation_aborted) {
-                              // A server that has exited says so through its pidfd, with the status; give that a moment
-                              // to come first.
-                              self->escalation_ = self->worker_.schedule(grace_after_end_of_input, [self] {
-                                self->end({ErrorCode::io, "the server closed its standard output without ending"});
-                              });
-                            }
-                          });
+  output_.async_read_some(
+      boost::asio::buffer(output_buffer_), [self = shared_from_this()](error_code failure, std::size_t count) {
+        if (self->has_ended_) return;
+        if (!failure) {
+          self->take_output(count);
+          if (!self->has_ended_ && self->output_.is_open()) self->read_output();
+        } else if (self->pid_ >= 0 && failure != boost::asio::error::operation_aborted) {
+          // A server that has exited says so through its pidfd, with the status; give that a moment
+          // to come first.
+          self->escalation_ = self->worker_.schedule(grace_after_end_of_input, [weak = self->weak_from_this()] {
+            if (auto child = weak.lock())
+              child->end({ErrorCode::io, "the server closed its standard output without ending"});
+          });
+        }
+      });
 }
 
 void Child::take_output(std::size_t count) {
@@ -315,9 +316,14 @@ void Child::stop() {
   input_.close(ignored);
   output_.close(ignored);
   queue_.clear();
-  escalation_ = worker_.schedule(grace_after_end_of_input, [self = shared_from_this()] {
+  // The watch for its exit keeps this object alive, not the timers: when the worker's loop goes, so does the child.
+  escalation_ = worker_.schedule(grace_after_end_of_input, [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (self == nullptr) return;
     self->signal_group(SIGTERM);
-    self->escalation_ = self->worker_.schedule(grace_after_sigterm, [self] { self->signal_group(SIGKILL); });
+    self->escalation_ = self->worker_.schedule(grace_after_sigterm, [weak] {
+      if (auto child = weak.lock()) child->signal_group(SIGKILL);
+    });
   });
 }
 

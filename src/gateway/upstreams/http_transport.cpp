@@ -271,8 +271,10 @@ void HttpTransport::fail_request(const StreamPtr& stream, const RequestFailure& 
 
 void HttpTransport::resume_later(const StreamPtr& stream) {
   ++stream->attempts;
-  stream->timer = worker_.schedule(stream->retry, [weak = weak_from_this(), stream] {
-    if (auto self = weak.lock(); self != nullptr && !self->is_closed()) self->get(stream);
+  stream->timer = worker_.schedule(stream->retry, [weak = weak_from_this(), held = std::weak_ptr(stream)] {
+    auto self = weak.lock();
+    auto again = held.lock();  // the timer belongs to the stream and must not keep it
+    if (self != nullptr && again != nullptr && !self->is_closed()) self->get(again);
   });
 }
 
@@ -313,8 +315,10 @@ void HttpTransport::on_shared_stream_ended(const StreamPtr& stream, const Result
   // Longer each time, until something comes.
   auto delay = std::min<std::chrono::milliseconds>(stream->retry * (1 << stream->attempts), max_retry);
   ++stream->attempts;
-  stream->timer = worker_.schedule(delay, [weak = weak_from_this(), stream] {
-    if (auto self = weak.lock(); self != nullptr && !self->is_closed()) self->get(stream);
+  stream->timer = worker_.schedule(delay, [weak = weak_from_this(), held = std::weak_ptr(stream)] {
+    auto self = weak.lock();
+    auto again = held.lock();  // the timer belongs to the stream and must not keep it
+    if (self != nullptr && again != nullptr && !self->is_closed()) self->get(again);
   });
 }
 

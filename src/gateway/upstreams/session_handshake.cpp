@@ -207,7 +207,8 @@ void McpSession::take_info(std::string_view raw_result, bool is_discovery) {
   Members result = members_of(raw_result);
   std::string raw_info = object_member(result, "serverInfo");
   if (is_discovery) {
-    Members meta = members_of(object_member(result, "_meta"));
+    std::string raw_meta = object_member(result, "_meta");
+    Members meta = members_of(raw_meta);  // views into it
     if (json::find(meta, "io.modelcontextprotocol/serverInfo")) {
       raw_info = object_member(meta, "io.modelcontextprotocol/serverInfo");
     }

@@ -268,6 +268,42 @@ TEST_F(ChildSessionTest, LeavesNoProcessAndNoZombieBehind) {
   EXPECT_TRUE(wait_until([pid] { return ::kill(-pid, 0) != 0; })) << "its whole group is gone";
 }
 
+TEST_F(ChildSessionTest, LetsNoChildOutliveTheThreadsThatServeIt) {
+  auto runtime = std::make_unique<net::Runtime>(1);
+  runtime->start();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_ready = false;
+  auto connection = Connection::create(runtime->worker(0), *runtime, nullptr,
+                                       shell(legacy_server("trap '' TERM; while :; do sleep 1; done")),
+                                       {.on_ready =
+                                            [&](const ServerInfo&) {
+                                              std::lock_guard lock(mutex);
+                                              is_ready = true;
+                                              changed.notify_all();
+                                            },
+                                        .on_closed = {},
+                                        .on_notification = {}});
+  connection->start();
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, test::patience, [&] { return is_ready; }));
+  }
+  int pid = connection->process_id().value_or(-1);
+  ASSERT_GT(pid, 0);
+  connection.reset();
+  runtime->stop();
+  runtime.reset();
+  EXPECT_FALSE(exists(pid)) << "there was no time for patience";
+}
+
+TEST_F(ChildSessionTest, DoesNotMindWhatAServerWritesToStandardError) {
+  open_ready(
+      shell(legacy_server("next; yes 'a line for people' | head -n 50000 >&2; head -c 3000000 /dev/zero >&2; reply "
+                          "'{\"good\":1}'; cat >/dev/null")));
+  EXPECT_THAT(call("tools/list", "{}").body, HasSubstr("good"));
+}
+
 TEST_F(ChildSessionTest, EndsAChildThatIsStillStartingWhenItIsClosed) {
   open(shell("echo $$ > /dev/null; exec sleep 1000"));
   connection_->close();

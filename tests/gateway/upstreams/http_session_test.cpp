@@ -151,13 +151,13 @@ TEST_F(HttpSessionTest, MirrorsAModernRequestIntoHeadersAndPutsItsContextIntoMet
 }
 
 TEST_F(HttpSessionTest, CancelsAModernRequestByClosingItsStream) {
-  std::atomic<bool> closed = false;
-  serve_modern([&](hive::test::Peer& peer, const Seen& seen) {
+  auto closed = std::make_shared<std::atomic<bool>>(false);
+  serve_modern([closed](hive::test::Peer& peer, const Seen& seen) {
     begin_stream(peer);
     peer.send(event(R"({"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":)" +
                     seen.id() + "}}"));
     peer.wait_for_close();
-    closed = true;
+    *closed = true;
     return false;
   });
   open_ready(options());
@@ -167,11 +167,11 @@ TEST_F(HttpSessionTest, CancelsAModernRequestByClosingItsStream) {
   ASSERT_TRUE(caller->wait_told(1));
   connection_->cancel(slow->ticket, "enough");
   EXPECT_EQ(slow->wait().kind, ReplyKind::unconfirmed);
-  for (int tries = 0; tries < 1000 && !closed; ++tries) {
+  for (int tries = 0; tries < 1000 && !*closed; ++tries) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(10));
   }
-  EXPECT_TRUE(closed);
+  EXPECT_TRUE(*closed);
   for (const Seen& one : seen())
     EXPECT_FALSE(one.is("notifications/cancelled"));
 }
@@ -361,22 +361,22 @@ TEST_F(HttpSessionTest, AsksTheCallerOnWhoseStreamTheQuestionCame) {
 }
 
 TEST_F(HttpSessionTest, FallsBackToTheOlderTransportAsTheSpecificationSays) {
-  std::atomic<hive::test::Peer*> stream = nullptr;
-  serve([&](hive::test::Peer& peer, const Seen& seen) {
+  auto stream = std::make_shared<std::atomic<hive::test::Peer*>>(nullptr);
+  serve([stream](hive::test::Peer& peer, const Seen& seen) {
     if (seen.verb("GET")) {
       begin_stream(peer);
-      stream = &peer;
+      *stream = &peer;
       peer.send("event: endpoint\ndata: /message?sessionId=1\n\n");
       peer.wait_for_close();
-      stream = nullptr;
+      *stream = nullptr;
       return false;
     }
     if (seen.head.starts_with("POST /message?sessionId=1 ")) {
       peer.answer(202, "");
       if (seen.is("initialize")) {
-        stream.load()->send(event(result(seen, R"({"protocolVersion":"2024-11-05","capabilities":{}})")));
+        stream->load()->send(event(result(seen, R"({"protocolVersion":"2024-11-05","capabilities":{}})")));
       } else if (seen.is("tools/list")) {
-        stream.load()->send(event(result(seen, R"({"old":true})")));
+        stream->load()->send(event(result(seen, R"({"old":true})")));
       }
       return true;
     }
