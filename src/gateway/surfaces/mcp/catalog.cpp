@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::chrono::seconds max_age{5};
 constexpr std::chrono::milliseconds max_age_incomplete{100};
+// Who has not named its tools by then has none.
+constexpr std::chrono::minutes max_silence{1};
 
 void mix(std::size_t& digest, std::size_t value) {
   digest ^= value + 0x9e3779b97f4a7c15U + (digest << 6U) + (digest >> 2U);
@@ -113,8 +115,11 @@ class Builder {
                 .gate = tool.name},
           std::move(tool.raw));
     }
-    for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot())
-      if (agent.online && !with_tools.contains(agent.id)) catalog_.is_complete = false;
+    WallTime now = dependencies_.clock.wall_now();
+    for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot()) {
+      bool is_new = agent.online && now - agent.connected_at < max_silence;
+      if (is_new && !with_tools.contains(agent.id)) catalog_.is_complete = false;
+    }
     std::set<std::string, std::less<>> taken;
     for (const Section* section : {&own, &agents}) {
       for (const Entry& entry : section->entries)

@@ -176,14 +176,15 @@ void Subscriptions::flush() {
   auto catalog = catalogs_.current();
   auto policy = dependencies_.funnel.policy();
   std::map<std::string, Digests> by_scope;
+  OwnDigests own_digests;
   for (const auto& subscriber : subscribers) {
     std::string key = scope_key(subscriber->principal);
     auto found = by_scope.find(key);
     if (found == by_scope.end()) {
-      found = by_scope.emplace(std::move(key), digests_for(*catalog, *policy, subscriber->principal)).first;
+      found = by_scope.emplace(key, digests_for(*catalog, *policy, subscriber->principal)).first;
     }
     tell_lists(subscriber, found->second, change);
-    tell_resources(subscriber, updated);
+    tell_resources(subscriber, key, updated, own_digests);
   }
   look_again_later(*catalog);
 }
@@ -242,8 +243,8 @@ void Subscriptions::tell_lists(const std::shared_ptr<Subscriber>& subscriber, co
   }
 }
 
-void Subscriptions::tell_resources(const std::shared_ptr<Subscriber>& subscriber,
-                                   const std::set<std::string>& updated) {
+void Subscriptions::tell_resources(const std::shared_ptr<Subscriber>& subscriber, const std::string& scope,
+                                   const std::set<std::string>& updated, OwnDigests& known) {
   std::set<std::string> uris;
   {
     std::lock_guard lock(mutex_);
@@ -252,7 +253,11 @@ void Subscriptions::tell_resources(const std::shared_ptr<Subscriber>& subscriber
   for (const std::string& uri : uris) {
     bool changed = false;
     if (is_own(uri)) {
-      std::size_t digest = digest_of_own(subscriber->principal, uri);
+      auto digest_of = known.find({scope, uri});
+      if (digest_of == known.end()) {
+        digest_of = known.emplace(std::pair(scope, uri), digest_of_own(subscriber->principal, uri)).first;
+      }
+      std::size_t digest = digest_of->second;
       std::lock_guard lock(mutex_);
       auto found = subscriber->seen_resources_.find(uri);
       changed = found != subscriber->seen_resources_.end() && std::exchange(found->second, digest) != digest;

@@ -82,7 +82,10 @@ class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
                                     const policy::Principal& principal) const;
   [[nodiscard]] std::size_t digest_of_own(const policy::Principal& principal, std::string_view uri) const;
   void tell_lists(const std::shared_ptr<Subscriber>& subscriber, const Digests& now, const upstreams::Change& forced);
-  void tell_resources(const std::shared_ptr<Subscriber>& subscriber, const std::set<std::string>& updated);
+  /// `known` keeps the digests of own resources by scope and URI: many watch the same.
+  using OwnDigests = std::map<std::pair<std::string, std::string>, std::size_t>;
+  void tell_resources(const std::shared_ptr<Subscriber>& subscriber, const std::string& scope,
+                      const std::set<std::string>& updated, OwnDigests& known);
   [[nodiscard]] bool watch_upstream(const std::shared_ptr<Subscriber>& subscriber, const std::string& uri);
 
   const Dependencies& dependencies_;

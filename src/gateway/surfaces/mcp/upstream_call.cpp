@@ -29,6 +29,35 @@ StateBinding binding_of(const Exchange& exchange, const UpstreamRequest& request
                                       request.arguments)};
 }
 
+calls::CallResult too_large_to_keep(const calls::CallResult& result) {
+  calls::CallResult replaced;
+  replaced.outcome = result.outcome;
+  replaced.reason = "result_too_large";
+  replaced.by_gateway = true;
+  replaced.is_error = true;
+  replaced.body = protocol::encode_error_object(
+      protocol::internal_error_code, "the call ended while its client was asked, with a result too large to be kept",
+      result.outcome, replaced.reason);
+  return replaced;
+}
+
+bool says_is_error(std::string_view raw_result) {
+  auto members = json::parse_object(raw_result, {.max_bytes = raw_result.size()});
+  auto raw = members ? json::find(*members, "isError") : std::nullopt;
+  return raw && json::decode_boolean(*raw) == true;
+}
+
+// The first capability that a result asks for and the client does not declare; "" if there is none.
+std::string undeclared_in(std::string_view raw_result, std::string_view capabilities) {
+  auto asked = mcp::parse_input_required(raw_result);
+  if (!asked) return {};
+  for (const mcp::InputRequest& request : asked->requests) {
+    std::string_view capability = mcp::capability_of(request.method);
+    if (!capability.empty() && !mcp::has_capability(capabilities, capability)) return std::string(capability);
+  }
+  return {};
+}
+
 void refuse_state(Exchange& exchange, std::string_view why) {
   exchange.fail(protocol::invalid_params_code, why);
 }
@@ -89,6 +118,7 @@ void UpstreamCall::on_done(calls::CallResult result) {
     running_.reset();
     unanswered.swap(questions_);
     if (exchange_ == nullptr) {
+      if (result.body.size() > max_kept_bytes) result = too_large_to_keep(result);
       result_ = std::move(result);
       return;
     }
@@ -104,15 +134,33 @@ void UpstreamCall::deliver(const ExchangePointer& exchange, calls::CallResult re
   if (is_result && !is_modern_ && mcp::result_type(result.body) == "input_required") {
     return ask_legacy_client(exchange, result.body);
   }
+  std::string missing = missing_capability(result);
   {
     std::lock_guard lock(mutex_);
     exchange_.reset();
+  }
+  if (!missing.empty()) {
+    std::string data = ObjectText().raw("requiredCapabilities", ObjectText().raw(missing, "{}").take()).take();
+    return exchange->fail(mcp::missing_capability_code, "Missing required client capability: " + missing, data, 400);
   }
   if (request_.method == "tools/call") {
     answer_tool_call(*exchange, result, calls::TargetKind::upstream);
   } else {
     answer_request(*exchange, result);
   }
+}
+
+std::string UpstreamCall::missing_capability(const calls::CallResult& result) const {
+  // MCP 2026-07-28 wants an error of its own where a request fails for what the client does not declare; the older
+  // revisions have none.
+  if (!is_modern_ || !result.approval_id.empty()) return {};
+  if (!result.is_error && mcp::result_type(result.body) == "input_required") {
+    return undeclared_in(result.body, capabilities_);
+  }
+  std::lock_guard lock(mutex_);
+  if (refused_capability_.empty()) return {};
+  bool has_failed = result.is_error ? !result.by_gateway : says_is_error(result.body);
+  return has_failed ? refused_capability_ : std::string();
 }
 
 void UpstreamCall::withdraw(std::string_view reason) {
@@ -152,6 +200,10 @@ void UpstreamCall::ask(std::string method, std::string raw_params,
     return done(fail(ErrorCode::invalid_argument, "a client is not asked {} for {}", method, request_.method));
   }
   if (!mcp::has_capability(capabilities_, capability)) {
+    {
+      std::lock_guard lock(mutex_);
+      refused_capability_ = capability;
+    }
     return done(fail(ErrorCode::permission_denied, "the client does not declare the capability {}", capability));
   }
   ExchangePointer current = exchange();

@@ -53,6 +53,7 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
  private:
   static constexpr std::size_t max_questions = 16;  // that wait at a time
   static constexpr unsigned max_rounds = 16;
+  static constexpr std::size_t max_kept_bytes = std::size_t{1} << 20;  // of a result that nobody waits for yet
 
   struct Question {
     std::string method;
@@ -64,6 +65,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   void run(std::string params);
   void on_done(calls::CallResult result);
   void deliver(const ExchangePointer& exchange, calls::CallResult result);
+  /// What a modern client lacks for this result, or "".
+  [[nodiscard]] std::string missing_capability(const calls::CallResult& result) const;
   void attach(const ExchangePointer& exchange);
   [[nodiscard]] ExchangePointer exchange() const;
   void end_round(const ExchangePointer& exchange);
@@ -87,7 +90,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   std::map<std::string, Question> questions_;    // of a legacy upstream to a modern client; guarded by mutex_
   unsigned next_question_ = 1;                   // guarded by mutex_
   std::optional<calls::CallResult> result_;      // that came while nobody waited; guarded by mutex_
-  bool round_ends_ = false;                      // guarded by mutex_
+  std::string refused_capability_;  // that the upstream needed and the client does not declare; guarded by mutex_
+  bool round_ends_ = false;         // guarded by mutex_
 
   // The questions of a modern upstream to a legacy client; on the exchange's worker.
   mcp::InputRequired asked_;

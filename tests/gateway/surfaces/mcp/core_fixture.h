@@ -90,6 +90,7 @@ class CoreTest : public testing::Test {
     fleet::AgentStatus agent;
     agent.id = id;
     agent.online = online;
+    agent.connected_at = clock.wall_now();
     agent.last_seen = WallTime(std::chrono::seconds(1'800'000'000));
     agent.running_services = {"nginx.service", "ssh.service"};
     fleet.agents.push_back(agent);

@@ -80,6 +80,37 @@ TEST_F(QuestionsTest, WhatTheClientDoesNotDeclareItIsNotAsked) {
   EXPECT_FALSE(modern.reply->has_answer());
 }
 
+TEST_F(QuestionsTest, WhatAModernClientLacksIsAnErrorOfItsOwn) {
+  start();
+  Asked asked = call(first_call, R"({"sampling":{}})");
+  (void)answer_of(ask(funnel.at(0), "elicitation/create", form));
+  funnel.at(0)->end(success(R"({"content":[{"type":"text","text":"cannot ask"}],"isError":true})"));
+  EXPECT_EQ(asked.code(), -32021);
+  EXPECT_EQ(asked.reply->status(), 400u);
+  EXPECT_TRUE(asked.error().at("data").at("requiredCapabilities").at("elicitation").is_object());
+  // An upstream that makes do without is not blamed for having asked.
+  Asked makes_do = call(first_call, "{}");
+  (void)answer_of(ask(funnel.at(1), "elicitation/create", form));
+  funnel.at(1)->end(success(R"({"content":[{"type":"text","text":"fine"}]})"));
+  EXPECT_EQ(makes_do.text(), "fine");
+  Asked forbidden = call(R"({"name":"other__look"})", "{}");
+  funnel.at(2)->end(
+      success(R"({"resultType":"input_required","inputRequests":{"k":{"method":"roots/list","params":{}}}})"));
+  EXPECT_EQ(forbidden.code(), -32021);
+}
+
+TEST_F(QuestionsTest, AnEndlessResultIsNotKeptForAClientThatIsAsked) {
+  start();
+  Asked asked = call(first_call);
+  auto running = funnel.at(0);
+  Heard name = ask(running, "elicitation/create", form);
+  std::string state = state_of(asked);
+  running->end(success(R"({"content":[{"type":"text","text":")" + std::string(2 << 20, 'x') + R"("}]})"));
+  ASSERT_NE(modern("server/discover").reply->answer(), "");
+  Asked retried = call(retry(state, R"({"q1":)" + std::string(accepted) + "}"));
+  EXPECT_EQ(retried.result().at("_meta").at("myrmex-hive/reason").as_string(), "result_too_large");
+}
+
 TEST_F(QuestionsTest, ALegacyClientHearsThatItsQuestionIsVoidWhenTheCallHasEnded) {
   start();
   auto session = open(everything);
