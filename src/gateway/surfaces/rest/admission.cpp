@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "gateway/surfaces/rest/access_refusal.h"
+#include "gateway/surfaces/rest/protected_resource.h"
 #include "net/http/connection_limits.h"
 
 namespace hive::rest {
@@ -162,7 +163,14 @@ class Admission : public std::enable_shared_from_this<Admission> {
 
   void answer(CredentialFault fault) {
     if (wait_) return refuse_blocked();
-    context_->refuse(problem_of(fault), challenge(fault));
+    net::http::Headers headers = challenge(fault);
+    if (route_.is_mcp) {
+      // Clients of MCP find the identity provider by it (RFC 9728 section 5.1).
+      if (std::string url = resource_metadata_url(*context_); !url.empty()) {
+        headers.front().second += fmt::format(R"(, resource_metadata="{}")", url);
+      }
+    }
+    context_->refuse(problem_of(fault), std::move(headers));
   }
 
   void refuse_blocked() {

@@ -1,6 +1,7 @@
 #include "gateway/surfaces/rest/api.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "gateway/surfaces/rest/admission.h"
 #include "gateway/surfaces/rest/route.h"
 #include "gateway/surfaces/rest/services.h"
+#include "net/http/ascii.h"
 #include "net/http/listen_address.h"
 #include "net/http/target.h"
 
@@ -45,7 +47,7 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     const net::http::Request& request = *context->request;
     const Route* route = find_route(request.method, request.path);
     // Probes of load balancers name no host that we know, and get nothing that is worth protecting.
-    bool is_open = route != nullptr && route->is_public;
+    bool is_open = route != nullptr && route->is_public && !route->names_host;
     if (!is_open && !check_origin(*context)) return;
     if (request.method == "OPTIONS") return answer_options(*context);
     if (route == nullptr) return refuse_unrouted(*context);
@@ -71,6 +73,18 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     return false;
   }
 
+  /// What MCP clients send. The names of mirrored parameters are up to the tools, so those that are asked for count.
+  static std::string mcp_headers(const net::http::Request& request) {
+    std::string names = ", Accept, Last-Event-ID, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name";
+    for (std::string_view name : split(request.header("access-control-request-headers").value_or(""), ',')) {
+      name = trim(name);
+      bool is_token = std::ranges::all_of(
+          name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+      if (is_token && net::http::to_lower(name).starts_with("mcp-param-")) names += ", " + std::string(name);
+    }
+    return names;
+  }
+
   static void answer_options(const Context& context) {
     std::string allowed =
         context.request->path == "*" ? "GET, HEAD, POST, OPTIONS" : allowed_methods(context.request->path);
@@ -79,8 +93,11 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
     response.status = 204;
     response.headers = {{"Allow", allowed}};
     if (!context.settings->origins.shared_origin(*context.request).empty()) {
-      response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-      response.headers.emplace_back("Access-Control-Allow-Headers", "Content-Type, Authorization");
+      bool is_mcp = is_mcp_path(context.request->path);
+      response.headers.emplace_back("Access-Control-Allow-Methods",
+                                    is_mcp ? "GET, POST, DELETE, OPTIONS" : "GET, POST, OPTIONS");
+      response.headers.emplace_back("Access-Control-Allow-Headers",
+                                    "Content-Type, Authorization" + (is_mcp ? mcp_headers(*context.request) : ""));
       response.headers.emplace_back("Access-Control-Max-Age", "600");
     }
     context.respond(std::move(response));
@@ -100,6 +117,9 @@ class RestApi final : public Api, public std::enable_shared_from_this<RestApi> {
                                        std::vector<std::string_view>& seen) {
     std::size_t equals = pair.find('=');
     std::string_view name = pair.substr(0, equals);
+    if (name == "token" || name == "access_token") {
+      return "a token in a URL ends up in logs; send the header Authorization: Bearer TOKEN instead";
+    }
     if (std::ranges::find(known, name) == known.end()) {
       std::optional<std::string_view> nearest = nearest_name(name, known);
       return fmt::format("unknown query parameter {}{}", quote(name),

@@ -18,6 +18,7 @@
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
 #include "gateway/surfaces/rest/configuration_store.h"
+#include "gateway/surfaces/rest/mcp_endpoint.h"
 #include "gateway/surfaces/rest/origin.h"
 #include "net/http/message.h"
 #include "net/runtime/runtime.h"
@@ -40,6 +41,7 @@ struct Dependencies {
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.
   std::function<bool()> is_ready = {};
   ConfigurationStore* configuration = nullptr;  ///< null: the configuration is out of reach
+  McpEndpoint* mcp = nullptr;                   ///< null: MCP is not served over HTTP
 };
 
 /// What a reload of the configuration changes; immutable.

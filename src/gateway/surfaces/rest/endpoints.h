@@ -27,5 +27,8 @@ void post_enrolment(const ContextPointer& context);
 void post_revocation(const ContextPointer& context);
 void get_keys(const ContextPointer& context);
 void post_key(const ContextPointer& context);
+void serve_mcp(const ContextPointer& context);
+void serve_mcp_events(const ContextPointer& context);
+void get_protected_resource(const ContextPointer& context);
 
 }  // namespace hive::rest

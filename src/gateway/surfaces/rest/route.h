@@ -49,12 +49,14 @@ struct Route {
   std::string_view request_schema = {};             ///< JSON Schema of the body; empty: no body
   RoleGate role_gate = RoleGate::surface;
   bool whole_fleet = false;  ///< concerns the gateway itself: closed to credentials that reach a part of the fleet
+  bool names_host = false;   ///< public, but its answer names the host: Host and Origin are checked all the same
+  bool is_mcp = false;  ///< of the MCP surface: browsers may send its headers, and a 401 says where tokens come from
 };
 
 /// All routes, those of one path together.
 std::span<const Route> routes();
 
-/// The row for a request; HEAD is served as GET. nullptr if there is none.
+/// The row for a request; HEAD is served as GET, and /mcp/ as /mcp. nullptr if there is none.
 const Route* find_route(std::string_view method, std::string_view path);
 
 /// What stands in `path` where the path of its route has its "{NAME}"; empty if it has none.
@@ -62,6 +64,9 @@ std::string_view path_parameter(std::string_view path);
 
 /// The NAME of a route's "{NAME}"; empty if it has none.
 std::string_view path_parameter_name(const Route& route);
+
+/// Whether a path is one of the MCP surface.
+bool is_mcp_path(std::string_view path);
 
 /// "GET, HEAD, OPTIONS" for the Allow header; empty if the path does not exist.
 std::string allowed_methods(std::string_view path);

@@ -88,6 +88,13 @@ constexpr std::string_view key_schema =
     R"("agent_id":{"type":"string"},)"
     R"("public_key":{"type":"string","description":"ssh-ed25519 AAAA...; its comment does not count"}}})";
 
+constexpr std::array<QueryParameter, 1> message_parameters = {{
+    {"session_id", "of the stream that the answer goes to, as its endpoint event names it"},
+}};
+
+constexpr std::string_view json_rpc_schema =
+    R"({"description":"a JSON-RPC message of the Model Context Protocol","type":["object","array"]})";
+
 constexpr std::string_view call_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
     R"("name":{"type":"string","description":"AGENT__TOOL, as /api/tools lists it"},)"
@@ -221,6 +228,51 @@ constexpr std::array table = {
           .roles = everyone,
           .handler = get_openapi,
           .summary = "This description"},
+    Route{.method = "POST",
+          .path = "/mcp",
+          .roles = everyone,
+          .handler = serve_mcp,
+          .summary = "A message of the Model Context Protocol, 2025-03-26 to 2026-07-28 (Streamable HTTP)",
+          .request_schema = json_rpc_schema,
+          .is_mcp = true},
+    Route{.method = "GET",
+          .path = "/mcp",
+          .roles = everyone,
+          .handler = serve_mcp,
+          .summary = "The event stream of a session, or the rest of one that broke",
+          .is_mcp = true},
+    Route{.method = "DELETE",
+          .path = "/mcp",
+          .roles = everyone,
+          .handler = serve_mcp,
+          .summary = "Ends a session",
+          .is_mcp = true},
+    Route{.method = "GET",
+          .path = "/sse",
+          .roles = everyone,
+          .handler = serve_mcp_events,
+          .summary = "The event stream of MCP 2024-11-05 (HTTP+SSE)",
+          .is_mcp = true},
+    Route{.method = "POST",
+          .path = "/message",
+          .roles = everyone,
+          .handler = serve_mcp_events,
+          .summary = "A message of MCP 2024-11-05; its answer arrives on the stream",
+          .parameters = message_parameters,
+          .request_schema = json_rpc_schema,
+          .is_mcp = true},
+    Route{.method = "GET",
+          .path = "/.well-known/oauth-protected-resource",
+          .is_public = true,
+          .handler = get_protected_resource,
+          .summary = "Which identity provider gives out tokens for this gateway (RFC 9728)",
+          .names_host = true},
+    Route{.method = "GET",
+          .path = "/.well-known/oauth-protected-resource/mcp",
+          .is_public = true,
+          .handler = get_protected_resource,
+          .summary = "The same for the MCP endpoint",
+          .names_host = true},
 };
 
 /// Whether `path` is the pattern's; `parameter` is then what stands for its "{NAME}". Two segments are compared at a
@@ -245,6 +297,11 @@ bool matches(std::string_view pattern, std::string_view path, std::string_view* 
   }
 }
 
+/// Clients of MCP append a slash to the URL that they are given, and do not follow redirects with a body.
+std::string_view served_as(std::string_view path) {
+  return path == "/mcp/" ? "/mcp" : path;
+}
+
 }  // namespace
 
 std::span<const Route> routes() {
@@ -253,6 +310,7 @@ std::span<const Route> routes() {
 
 const Route* find_route(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";
+  path = served_as(path);
   const auto* found = std::ranges::find_if(
       table, [&](const Route& route) { return route.method == method && matches(route.path, path); });
   return found == table.end() ? nullptr : found;
@@ -272,7 +330,13 @@ std::string_view path_parameter_name(const Route& route) {
   return route.path.substr(open + 1, route.path.find('}', open) - open - 1);
 }
 
+bool is_mcp_path(std::string_view path) {
+  path = served_as(path);
+  return std::ranges::any_of(table, [&](const Route& route) { return route.is_mcp && route.path == path; });
+}
+
 std::string allowed_methods(std::string_view path) {
+  path = served_as(path);
   std::string allowed;
   for (const Route& route : table) {
     if (!matches(route.path, path)) continue;

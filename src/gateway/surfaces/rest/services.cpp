@@ -38,7 +38,7 @@ unsigned Services::retry_after(std::chrono::milliseconds wait, unsigned spread_s
 
 void Services::record(audit::Record record) {
   if (dependencies.log == nullptr) return;
-  record.surface = "rest";
+  if (record.surface.empty()) record.surface = "rest";
   std::string action = record.action;
   if (auto queued = dependencies.log->append(std::move(record)); !queued) {
     log::error("an event is not recorded", {{"action", action}, {"reason", queued.error().message}});
@@ -95,7 +95,8 @@ void Context::complete(net::http::Response& response) const {
     response.headers.emplace_back("Access-Control-Allow-Origin", origin);
     response.headers.emplace_back(
         "Access-Control-Expose-Headers",
-        "Myrmex-Request-Id, Myrmex-Outcome, Myrmex-Reason, Myrmex-Approval, Location, Retry-After");
+        "Myrmex-Request-Id, Myrmex-Outcome, Myrmex-Reason, Myrmex-Approval, Location, Retry-After, Mcp-Session-Id, "
+        "WWW-Authenticate");
     response.headers.emplace_back("Vary", "Origin");
   }
 }

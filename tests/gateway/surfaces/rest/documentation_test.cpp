@@ -24,7 +24,8 @@ std::map<std::string, std::string> documented_routes(const std::string& text) {
     std::vector<std::string_view> cells = split(line, '|');
     if (cells.size() < 4) continue;
     std::string name(trim(cells[1]));
-    if (!name.starts_with("`GET /") && !name.starts_with("`POST /")) continue;
+    bool is_route = name.starts_with("`GET /") || name.starts_with("`POST /") || name.starts_with("`DELETE /");
+    if (!is_route) continue;
     std::erase(name, '`');
     EXPECT_TRUE(routes.emplace(name, trim(cells[2])).second) << name << " stands twice";
   }

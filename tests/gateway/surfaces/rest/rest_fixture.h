@@ -78,7 +78,8 @@ class RestTest : public testing::Test {
                               .host_key = "ssh-ed25519 AAAA gateway",
                               .read_audit = [this](const audit::Query& query) { return read_audit(query); },
                               .is_ready = [this] { return ready.load(); },
-                              .configuration = with_state ? &configuration : nullptr};
+                              .configuration = with_state ? &configuration : nullptr,
+                              .mcp = mcp};
     api = Api::create(std::move(dependencies), settings());
     auto made = net::http::Server::listen(runtime, {.listen_address = "127.0.0.1:0"}, api->handler());
     ASSERT_TRUE(made) << made.error().message;
@@ -167,6 +168,7 @@ class RestTest : public testing::Test {
   FakeConfigurationStore configuration;
   fleet::Enrolment* enrolment = nullptr;
   bool with_state = true;
+  McpEndpoint* mcp = nullptr;
   std::atomic<bool> ready = true;
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = [](const audit::Query&) {
     return Result<audit::Page>(audit::Page());

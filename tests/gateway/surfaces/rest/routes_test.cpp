@@ -15,12 +15,14 @@ TEST(Routes, EachIsPublicOrNamesItsRoles) {
   }
 }
 
-TEST(Routes, OnlyHealthIsPublicAndEnrolmentWhichHasItsOwnCredential) {
+TEST(Routes, OnlyHealthIsPublicAndEnrolmentWhichHasItsOwnCredentialAndWhereTokensComeFrom) {
   std::set<std::string_view> open;
   for (const Route& route : routes()) {
     if (route.is_public) open.insert(route.path);
   }
-  EXPECT_EQ(open, (std::set<std::string_view>{"/api/enroll", "/healthz", "/readyz"}));
+  EXPECT_EQ(open, (std::set<std::string_view>{"/.well-known/oauth-protected-resource",
+                                              "/.well-known/oauth-protected-resource/mcp", "/api/enroll", "/healthz",
+                                              "/readyz"}));
 }
 
 TEST(Routes, NoneStandsTwiceInTheTable) {
@@ -72,6 +74,8 @@ TEST(Routes, TheOpenApiDocumentHasEachOfThem) {
 }
 
 TEST_F(RestTest, EachRouteThatIsNotPublicNeedsACredential) {
+  config.oidc_issuer = "https://id.example";
+  config.oidc_audience = "hive";
   for (const Route& route : routes()) {
     std::string response = send(route.method, route.path, "");
     if (route.is_public) {
