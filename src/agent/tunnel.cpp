@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/backoff.h"
 #include "agent/host_key_trust.h"
 #include "agent/watched_channel.h"
+#include "base/backoff.h"
 #include "base/log.h"
 #include "crypto/random.h"
 #include "protocol/agent_protocol.h"

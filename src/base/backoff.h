@@ -7,8 +7,8 @@
 
 namespace hive {
 
-/// Exponential backoff with full jitter: each delay is drawn from zero to a ceiling that doubles, so that those who lost
-/// one peer in one moment do not come back in one moment.
+/// Exponential backoff with full jitter: each delay is drawn from zero to a ceiling that doubles, so that those who
+/// lost one peer in one moment do not come back in one moment.
 class Backoff {
  public:
   using Duration = std::chrono::milliseconds;

@@ -57,7 +57,7 @@ Result<void> ApprovalDesk::restore(store::Connection& connection) {
   for (const Snapshot& approval : voted) {
     audit::Record entry = record_of(*approval, "approval_restored");
     entry.detail = fmt::format("approval {}: {} of {} had agreed before the restart", approval->id,
-                              approval->votes.size(), approval->needed);
+                               approval->votes.size(), approval->needed);
     record(std::move(entry));
   }
   for (const Snapshot& approval : interrupted) {
