@@ -14,7 +14,10 @@ Result<std::unique_ptr<McpSide>> McpSide::create(net::Runtime& runtime, const Cl
 
 void McpSide::make_core(mcp_surface::Dependencies dependencies, std::shared_ptr<const config::GatewayConfig> config) {
   dependencies.upstreams = upstreams_.get();
+  net::Runtime& runtime = dependencies.runtime;
+  const Clock& clock = dependencies.clock;
   core_ = mcp_surface::Core::create(std::move(dependencies), std::move(config));
+  http_ = mcp_surface::HttpEndpoint::create(runtime, core_, clock);
 }
 
 void McpSide::apply(std::shared_ptr<const config::GatewayConfig> config) {
@@ -27,7 +30,9 @@ void McpSide::fleet_changed() {
 }
 
 void McpSide::close_core() {
-  if (core_ != nullptr) core_->close();
+  if (core_ == nullptr) return;
+  core_->close();
+  http_->close();
 }
 
 }  // namespace hive::gateway

@@ -7,6 +7,7 @@
 #include "event_recorder.h"
 #include "gateway/store/database.h"
 #include "gateway/surfaces/mcp/core.h"
+#include "gateway/surfaces/mcp/http_endpoint.h"
 #include "gateway/upstreams/upstreams.h"
 
 namespace hive::gateway {
@@ -21,6 +22,7 @@ class McpSide {
   [[nodiscard]] upstreams::Upstreams& upstreams() { return *upstreams_; }
   /// null before make_core().
   [[nodiscard]] const std::shared_ptr<mcp_surface::Core>& core() const { return core_; }
+  [[nodiscard]] rest::McpEndpoint* http() const { return http_.get(); }
 
   /// The core stands on the funnel, which must know the upstreams by then.
   void make_core(mcp_surface::Dependencies dependencies, std::shared_ptr<const config::GatewayConfig> config);
@@ -40,6 +42,7 @@ class McpSide {
 
   std::unique_ptr<upstreams::Upstreams> upstreams_;
   std::shared_ptr<mcp_surface::Core> core_;
+  std::shared_ptr<mcp_surface::HttpEndpoint> http_;
 };
 
 }  // namespace hive::gateway

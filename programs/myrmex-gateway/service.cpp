@@ -296,6 +296,7 @@ Result<void> Service::State::listen() {
   }
   dependencies.is_ready = [this] { return ready.load(); };
   dependencies.approvals = approvals.get();
+  dependencies.mcp = mcp->http();
   open_configuration();
   dependencies.configuration = configuration.get();
   dependencies.enrolment = enrolment.get();
