@@ -18,6 +18,7 @@ using net::http::RequestOptions;
 
 constexpr std::size_t max_message_bytes = mcp::message_limits.max_bytes;
 constexpr std::size_t max_event_bytes = max_message_bytes + 1024;
+constexpr std::size_t max_buffered_bytes = std::size_t{64} << 20;  // of all incomplete messages together
 constexpr std::size_t max_session_id_bytes = 1024;
 constexpr std::size_t max_posts = 256;  // notifications and answers on their way
 constexpr int max_attempts = 5;         // to reach a stream again that brings nothing in between
@@ -39,9 +40,29 @@ bool is_success(unsigned status) {
   return status >= 200 && status < 300;
 }
 
+/// What one stream holds of a sum that all streams of a server have together; given back at its end.
+class Share {
+ public:
+  explicit Share(std::shared_ptr<std::size_t> sum) : sum_(std::move(sum)) {}
+  ~Share() { set(0); }
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+  void set(std::size_t bytes) {
+    *sum_ = *sum_ - mine_ + bytes;
+    mine_ = bytes;
+  }
+  [[nodiscard]] std::size_t sum() const { return *sum_; }
+
+ private:
+  std::shared_ptr<std::size_t> sum_;
+  std::size_t mine_ = 0;
+};
+
 /// The answer to one request, which may be spread over several exchanges when a stream is resumed; or the shared
 /// stream.
 struct Stream {
+  explicit Stream(std::shared_ptr<std::size_t> buffered_sum) : buffered(std::move(buffered_sum)) {}
+
   std::uint64_t ticket = 0;
   std::uint64_t exchange = 0;    ///< of the HTTP client; 0: none runs
   std::uint64_t generation = 0;  ///< tells late reports of an exchange that was replaced
@@ -52,6 +73,7 @@ struct Stream {
   unsigned status = 0;
   std::unique_ptr<net::http::EventStreamReader> reader;
   std::string body;
+  Share buffered;
   bool is_broken = false;  ///< sent more than it may
   std::string last_id;
   std::chrono::milliseconds retry = default_retry;
@@ -108,6 +130,7 @@ class HttpTransport final : public Transport, public std::enable_shared_from_thi
   bool is_closed_ = false;
   std::optional<mcp::Revision> revision_;
   std::string session_id_;
+  std::shared_ptr<std::size_t> buffered_ = std::make_shared<std::size_t>(0);  // of messages that are not complete
   std::map<std::uint64_t, StreamPtr> streams_;
   std::map<std::uint64_t, std::uint64_t> posts_;  // our number to the client's
   std::uint64_t last_post_ = 0;
@@ -121,7 +144,7 @@ void HttpTransport::add_session(RequestOptions& request) const {
 }
 
 void HttpTransport::send_request(Outgoing request) {
-  auto stream = std::make_shared<Stream>();
+  auto stream = std::make_shared<Stream>(buffered_);
   stream->ticket = request.ticket;
   stream->is_modern = request.revision && mcp::is_modern(*request.revision);
   stream->is_initialize = !request.revision;
@@ -190,14 +213,18 @@ void HttpTransport::on_data(const StreamPtr& stream, std::string_view piece) {
     if (!stream->reader->last_id().empty()) stream->last_id = stream->reader->last_id();
     if (stream->reader->retry()) stream->retry = std::clamp(*stream->reader->retry(), min_retry, max_retry);
   }
-  if (!stream->is_broken) return;
+  stream->buffered.set(stream->reader == nullptr ? stream->body.size() : stream->reader->pending_bytes());
+  bool is_too_much = stream->is_broken || stream->buffered.sum() > max_buffered_bytes;
+  if (!is_too_much || is_closed()) return;
   cancel(*stream);
-  RequestFailure failure{.kind = ReplyKind::lost,
-                         .reason = "upstream_answer_too_large",
-                         .detail = fmt::format("the server sent a message of more than {} bytes", max_message_bytes),
-                         .body = {},
-                         .http_status = stream->status,
-                         .code = ErrorCode::resource_exhausted};
+  RequestFailure failure{
+      .kind = ReplyKind::lost,
+      .reason = "upstream_answer_too_large",
+      .detail = stream->is_broken ? fmt::format("the server sent a message of more than {} bytes", max_message_bytes)
+                                  : "the server has begun too many large messages at once",
+      .body = {},
+      .http_status = stream->status,
+      .code = ErrorCode::resource_exhausted};
   if (stream->ticket != shared_stream) return fail_request(stream, failure);
   closed({ErrorCode::corrupt, failure.detail});
 }
@@ -287,7 +314,7 @@ void HttpTransport::get(const StreamPtr& stream) {
 }
 
 void HttpTransport::listen() {
-  auto stream = std::make_shared<Stream>();
+  auto stream = std::make_shared<Stream>(buffered_);
   stream->ticket = shared_stream;
   streams_[shared_stream] = stream;
   get(stream);

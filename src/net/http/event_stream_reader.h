@@ -27,6 +27,8 @@ class EventStreamReader {
   /// False when an event is larger than allowed; nothing more is read then.
   [[nodiscard]] bool feed(std::string_view piece);
 
+  /// How much of an event that is not complete is held.
+  [[nodiscard]] std::size_t pending_bytes() const { return line_.size() + data_.size(); }
   /// The id of the last event that was complete; empty if none had one.
   [[nodiscard]] const std::string& last_id() const { return last_id_; }
   /// How long the server wants to be left alone before a reconnection, if it said so.
