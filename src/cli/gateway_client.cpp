@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/strings.h"
-#include "cli/event_stream.h"
+#include "net/http/event_stream_reader.h"
 #include "protocol/json.h"
 
 namespace hive::cli {
@@ -168,9 +168,11 @@ std::expected<net::http::ClientResponse, Failure> GatewayClient::call(CallReques
   request.body = std::move(call.body);
   request.headers.emplace_back("Content-Type", "application/json");
   if (call.timeout.count() > 0) request.timeout = call.timeout + answer_grace;
-  std::unique_ptr<EventStreamReader> events;
+  std::unique_ptr<net::http::EventStreamReader> events;
   if (call.on_event) {
-    events = std::make_unique<EventStreamReader>(call.on_event);
+    events = std::make_unique<net::http::EventStreamReader>(
+        [&call](const net::http::StreamEvent& event) { call.on_event(event.name, event.data); },
+        answer_limits.max_bytes);
     std::erase_if(request.headers, [](const auto& header) { return header.first == "Accept"; });
     request.headers.emplace_back("Accept", "text/event-stream");
     request.on_head = [](const net::http::ClientResponse& head) {
