@@ -2,33 +2,39 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "gateway/surfaces/mcp/http_answers.h"
 #include "protocol/agent_protocol.h"
 
 namespace hive::mcp_surface {
 
-namespace {
-
 /// Everything goes to the one stream of the client.
-class EventsReply final : public Reply {
+class EventsSessions::Answer final : public Reply {
  public:
-  explicit EventsReply(std::shared_ptr<EventStream> stream) : stream_(std::move(stream)) {}
+  Answer(std::shared_ptr<EventsSessions> sessions, std::shared_ptr<Entry> entry)
+      : sessions_(std::move(sessions)), entry_(std::move(entry)) {
+    ++entry_->in_flight;
+  }
+  ~Answer() override {
+    if (!is_finished_) sessions_->answered(*entry_);
+  }
 
   void send(std::string message) override {
-    stream_->queue_message(std::make_shared<const std::string>(std::move(message)));
-    stream_->flush();
+    entry_->stream->queue_message(std::make_shared<const std::string>(std::move(message)));
+    entry_->stream->flush();
   }
   void finish(std::string message, unsigned) override {
-    if (!is_finished_.exchange(true)) send(std::move(message));
+    if (is_finished_.exchange(true)) return;
+    send(std::move(message));
+    sessions_->answered(*entry_);
   }
 
  private:
-  const std::shared_ptr<EventStream> stream_;
+  const std::shared_ptr<EventsSessions> sessions_;
+  const std::shared_ptr<Entry> entry_;
   std::atomic<bool> is_finished_ = false;
 };
-
-}  // namespace
 
 void EventsSessions::open(rest::McpRequest request) {
   if (!accepted(*request.request).events) {
@@ -53,7 +59,10 @@ void EventsSessions::open(rest::McpRequest request) {
                                      .is_still_admitted = std::move(request.is_still_admitted)});
   {
     std::lock_guard lock(mutex_);
-    entries_.emplace(session->id(), std::make_shared<const Entry>(Entry{session, stream}));
+    auto entry = std::make_shared<Entry>();
+    entry->session = session;
+    entry->stream = stream;
+    entries_.emplace(session->id(), std::move(entry));
   }
   stream->queue_text(fmt::format("event: endpoint\ndata: /message?session_id={}\n\n", session->id()));
   session->set_unsolicited([weak = std::weak_ptr(stream)](std::string message) {
@@ -72,7 +81,7 @@ void EventsSessions::post(rest::McpRequest request) {
     return respond(request, refusal_response(400, protocol::invalid_request_code,
                                              "session_id is missing; post to the URL of the stream's endpoint event"));
   }
-  std::shared_ptr<const Entry> entry = find(*id);
+  std::shared_ptr<Entry> entry = find(*id);
   if (entry && entry->session->owner() != request.principal.identity()) {
     request.record_refusal("foreign_session", "a session of somebody else");
     entry = nullptr;
@@ -92,17 +101,17 @@ void EventsSessions::post(rest::McpRequest request) {
   // Before its answer can be on the stream.
   respond(request, {.status = 202, .content_type = ""});
   entry->session->request(*request.request->worker, std::move(client), text,
-                          std::make_shared<EventsReply>(entry->stream));
+                          std::make_shared<Answer>(shared_from_this(), entry));
 }
 
-std::shared_ptr<const EventsSessions::Entry> EventsSessions::find(std::string_view id) const {
+std::shared_ptr<EventsSessions::Entry> EventsSessions::find(std::string_view id) const {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(std::string(id));
   return found == entries_.end() ? nullptr : found->second;
 }
 
 void EventsSessions::end(const std::string& id) {
-  std::shared_ptr<const Entry> entry;
+  std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
     auto found = entries_.find(id);
@@ -114,17 +123,26 @@ void EventsSessions::end(const std::string& id) {
   entry->session->close();
 }
 
+void EventsSessions::answered(Entry& entry) {
+  if (--entry.in_flight > 0 || !is_closed_) return;
+  entry.stream->queue_end();
+  entry.stream->flush();
+  end(entry.session->id());
+}
+
 void EventsSessions::close() {
-  std::unordered_map<std::string, std::shared_ptr<const Entry>> entries;
+  is_closed_ = true;
+  std::vector<std::shared_ptr<Entry>> idle;
   {
     std::lock_guard lock(mutex_);
-    entries.swap(entries_);
+    for (const auto& [id, entry] : entries_) {
+      if (entry->in_flight == 0) idle.push_back(entry);
+    }
   }
-  for (const auto& [id, entry] : entries) {
-    entry->session->set_unsolicited(nullptr);
-    entry->session->close();
+  for (const std::shared_ptr<Entry>& entry : idle) {
     entry->stream->queue_end();
     entry->stream->flush();
+    end(entry->session->id());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,7 @@ class EventsSessions : public std::enable_shared_from_this<EventsSessions> {
   void open(rest::McpRequest request);
   /// POST /message.
   void post(rest::McpRequest request);
-  /// Sends all clients away.
+  /// Sends all clients away as soon as they have their answers.
   void close();
   [[nodiscard]] std::size_t size() const;
 
@@ -33,16 +34,20 @@ class EventsSessions : public std::enable_shared_from_this<EventsSessions> {
   struct Entry {
     std::shared_ptr<Session> session;
     std::shared_ptr<EventStream> stream;
+    std::atomic<std::size_t> in_flight = 0;
   };
+  class Answer;
 
   void end(const std::string& id);
-  std::shared_ptr<const Entry> find(std::string_view id) const;
+  void answered(Entry& entry);
+  std::shared_ptr<Entry> find(std::string_view id) const;
 
   const std::shared_ptr<Core> core_;
   const std::shared_ptr<StreamQuota> quota_;
   const std::chrono::milliseconds heartbeat_;
+  std::atomic<bool> is_closed_ = false;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Entry>> entries_;  // guarded by mutex_
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
 };
 
 }  // namespace hive::mcp_surface

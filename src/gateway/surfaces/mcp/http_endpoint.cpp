@@ -82,7 +82,7 @@ class Endpoint final : public HttpEndpoint, public std::enable_shared_from_this<
   void close() override {
     if (is_closed_.exchange(true)) return;
     for (const std::shared_ptr<HttpSession>& session : sessions_->all())
-      session->send_away();
+      session->send_listener_away();
     events_->close();
     keeper_.post([self = shared_from_this()] { self->sweep_timer_.cancel(); });
   }

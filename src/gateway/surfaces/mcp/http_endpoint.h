@@ -29,8 +29,8 @@ class HttpEndpoint : public rest::McpEndpoint {
   static std::shared_ptr<HttpEndpoint> create(net::Runtime& runtime, std::shared_ptr<Core> core, const Clock& clock,
                                               HttpOptions options = {});
 
-  /// Sends the clients of all streams away, to come back later, and refuses new requests with 503. Before the gateway
-  /// drains, after Core::close().
+  /// Refuses new requests with 503, and ends the streams of those who only listen; the others end with the last answer.
+  /// After Core::close(), before the funnel is drained.
   virtual void close() = 0;
 
   [[nodiscard]] virtual std::size_t session_count() const = 0;

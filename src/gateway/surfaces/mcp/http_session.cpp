@@ -216,17 +216,18 @@ void HttpSession::close() {
   }
 }
 
-void HttpSession::send_away() {
-  Clients clients;
+void HttpSession::send_listener_away() {
+  ToFlush client;
   {
     std::lock_guard lock(mutex_);
-    clients.swap(clients_);
-  }
-  for (const auto& [stream, client] : clients) {
+    auto found = clients_.find(main_);
+    if (found == clients_.end()) return;
+    client = std::move(found->second);
+    clients_.erase(found);
     client->queue_text(retry_field(spread(restart_milliseconds)));
     client->queue_end();
-    client->flush();
   }
+  client->flush();
 }
 
 void HttpSession::forget_streams_ended_before(SteadyTime time) {

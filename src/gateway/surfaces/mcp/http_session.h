@@ -71,8 +71,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   /// The client has gone for good: ends its requests and its streams.
   void close();
-  /// Ends the streams so that clients come back later, not all at once.
-  void send_away();
+  /// Ends the stream of the listener, which is to come back later; not all are to do so at once.
+  void send_listener_away();
 
   void forget_streams_ended_before(SteadyTime time);
 
