@@ -297,6 +297,7 @@ Result<void> Service::State::listen() {
   dependencies.is_ready = [this] { return ready.load(); };
   dependencies.approvals = approvals.get();
   dependencies.mcp = mcp->http();
+  dependencies.upstreams = &mcp->upstreams();
   open_configuration();
   dependencies.configuration = configuration.get();
   dependencies.enrolment = enrolment.get();

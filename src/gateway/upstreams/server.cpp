@@ -204,7 +204,6 @@ void Server::on_main_ready(const ServerInfo& info) {
     if (was_connected_before) ++status_.restarts;
   }
   set_state("connected", true);
-  log::info("upstream server connected", {{"upstream", config_.name}, {"revision", mcp::to_string(info.revision)}});
   // A session that a server forgot and that was opened anew at once is no news.
   if (!was_announced_ || !is_announced_up_) {
     was_announced_ = is_announced_up_ = true;
@@ -280,7 +279,6 @@ void Server::on_main_closed(bool was_ready, const Error& error) {
   if (!was_announced_ || is_announced_up_) {
     was_announced_ = true;
     is_announced_up_ = false;
-    log::warning("upstream server lost", {{"upstream", config_.name}, {"reason", last_error_}});
     tell(was_ready ? "upstream_lost" : "upstream_failed", last_error_);
   } else {
     log::debug("upstream server not reached", {{"upstream", config_.name}, {"reason", last_error_}});

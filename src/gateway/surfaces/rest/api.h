@@ -20,6 +20,7 @@
 #include "gateway/surfaces/rest/configuration_store.h"
 #include "gateway/surfaces/rest/mcp_endpoint.h"
 #include "gateway/surfaces/rest/origin.h"
+#include "gateway/upstreams/upstreams.h"
 #include "net/http/message.h"
 #include "net/runtime/runtime.h"
 
@@ -34,8 +35,9 @@ struct Dependencies {
   audit::Log* log = nullptr;  ///< null: no audit log
   /// The calls that wait for other people; null where nothing can be recorded.
   calls::Approvals* approvals = nullptr;
-  fleet::Enrolment* enrolment = nullptr;  ///< null: nobody is enrolled
-  std::string host_key = {};              ///< the public key that agents are to trust, as one line
+  upstreams::Upstreams* upstreams = nullptr;  ///< null: no MCP server stands behind the gateway
+  fleet::Enrolment* enrolment = nullptr;      ///< null: nobody is enrolled
+  std::string host_key = {};                  ///< the public key that agents are to trust, as one line
   /// Reads pages of the audit log; may block, and runs on the blocking pool. Empty: no audit log.
   std::function<Result<audit::Page>(const audit::Query&)> read_audit = {};
   /// Whether the gateway can do its work: configuration loaded, tunnels accepted, not stopping. Any thread.

@@ -25,6 +25,8 @@ void post_configuration(const ContextPointer& context);
 void post_join_token(const ContextPointer& context);
 void post_enrolment(const ContextPointer& context);
 void post_revocation(const ContextPointer& context);
+void get_upstreams(const ContextPointer& context);
+void post_accepted_tool(const ContextPointer& context);
 void get_keys(const ContextPointer& context);
 void post_key(const ContextPointer& context);
 void serve_mcp(const ContextPointer& context);

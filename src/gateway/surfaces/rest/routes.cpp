@@ -51,6 +51,11 @@ constexpr std::string_view decision_schema =
     R"("digest":{"type":"string","pattern":"^[0-9a-f]{64}$","description":"of the request as it was shown; required to approve one whose arguments the list does not show to the end"},)"
     R"("comment":{"type":"string","maxLength":1000}}})";
 
+constexpr std::string_view accept_schema =
+    R"({"type":"object","required":["upstream","tool","sha256"],"additionalProperties":false,"properties":{)"
+    R"("upstream":{"type":"string"},"tool":{"type":"string","description":"without the prefix"},)"
+    R"("sha256":{"type":"string","pattern":"^[0-9a-f]{64}$","description":"current_sha256 of the description that was looked at"}}})";
+
 constexpr std::string_view explain_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
     R"("name":{"type":"string","description":"AGENT__TOOL"},)"
@@ -203,6 +208,17 @@ constexpr std::array table = {
           .handler = post_key,
           .summary = "Adds a key of an agent",
           .request_schema = key_schema},
+    Route{.method = "GET",
+          .path = "/api/upstreams",
+          .roles = everyone,
+          .handler = get_upstreams,
+          .summary = "The MCP servers behind the gateway, and which of their tools wait for an admin"},
+    Route{.method = "POST",
+          .path = "/api/upstreams/accept",
+          .roles = admins,
+          .handler = post_accepted_tool,
+          .summary = "Accepts the description of a tool that is held back",
+          .request_schema = accept_schema},
     Route{.method = "GET",
           .path = "/api/config",
           .roles = admins,

@@ -4,6 +4,7 @@
 #include "gateway/surfaces/rest/access_refusal.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/object_writer.h"
+#include "gateway/surfaces/rest/upstream_json.h"
 #include "net/http/ascii.h"
 #include "protocol/json.h"
 
@@ -115,16 +116,16 @@ void append_fleet_entry(std::string& out, const fleet::AgentStatus& agent, const
   out += '}';
 }
 
-/// The tool as its agent described it, under its full name, with what is known of its tier. What is not an object with
-/// a name is left out: no client could call it.
-bool append_tool(std::string& out, const fleet::AgentTool& tool, protocol::Tier tier) {
-  auto members = json::parse_object(tool.raw, {.max_bytes = tool.raw.size()});
+/// The tool as its agent or server described it, under its full name, with what is known of its tier. What is not an
+/// object with a name is left out: no client could call it.
+bool append_tool(std::string& out, std::string_view raw, std::string_view full_name, protocol::Tier tier) {
+  auto members = json::parse_object(raw, {.max_bytes = raw.size()});
   auto name = members ? json::find(*members, "name") : std::nullopt;
   if (!name) return false;
-  auto name_begin = static_cast<std::size_t>(name->data() - tool.raw.data());
-  out.append(tool.raw, 0, name_begin);
-  json::append_string(out, tool.agent + "__" + tool.name);
-  std::string_view rest = std::string_view(tool.raw).substr(name_begin + name->size());
+  auto name_begin = static_cast<std::size_t>(name->data() - raw.data());
+  out += raw.substr(0, name_begin);
+  json::append_string(out, full_name);
+  std::string_view rest = raw.substr(name_begin + name->size());
   rest.remove_suffix(rest.size() - rest.rfind('}'));
   out += rest;
   if (!json::find(*members, "annotations")) {
@@ -184,7 +185,13 @@ void get_status(const ContextPointer& context) {
     if (!body.ends_with('[')) body += ',';
     append_status(body, agent);
   }
-  body += R"(],"upstreams":[])";
+  body += R"(],"upstreams":[)";
+  if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
+    for (const upstreams::UpstreamStatus& status : servers->statuses()) {
+      if (context->settings->policy->reaches(context->principal, status.name)) append_upstream(body, status);
+    }
+  }
+  body += ']';
   ObjectWriter object(body);
   object.number("pending_approvals", pending_approvals(*context));
   append_gateway(object, *context);
@@ -215,11 +222,21 @@ void get_fleet(const ContextPointer& context) {
 void get_tools(const ContextPointer& context) {
   const policy::Policy& policy = *context->settings->policy;
   std::string body = R"({"tools":[)";
-  for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
-    if (!policy.reaches(context->principal, tool.agent, tool.name)) continue;
+  auto add = [&](std::string_view raw, std::string_view full_name, protocol::Tier tier) {
     std::size_t before = body.size();
     if (!body.ends_with('[')) body += ',';
-    if (!append_tool(body, tool, policy.tier_of(tool.name, {}))) body.resize(before);
+    if (!append_tool(body, raw, full_name, tier)) body.resize(before);
+  };
+  for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
+    if (!policy.reaches(context->principal, tool.agent, tool.name)) continue;
+    add(tool.raw, tool.agent + "__" + tool.name, policy.tier_of(tool.name, {}));
+  }
+  if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
+    std::shared_ptr<const upstreams::Listing> listing = servers->listing();
+    for (const upstreams::Item& tool : listing->tools) {
+      if (!policy.reaches(context->principal, tool.upstream, tool.name)) continue;
+      add(tool.raw, tool.public_name, policy.tier_of_upstream(tool.name));
+    }
   }
   context->respond_json(body + "]}\n");
 }

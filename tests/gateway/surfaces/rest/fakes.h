@@ -11,6 +11,7 @@
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/surfaces/rest/configuration_store.h"
+#include "gateway/upstreams/upstreams.h"
 
 namespace hive::rest::test {
 
@@ -49,6 +50,43 @@ class FakeFleet final : public fleet::Fleet {
     return 0;
   }
   void cancel(std::string_view, std::uint64_t, std::string) override {}
+};
+
+/// Upstream servers of what a test puts here.
+class FakeUpstreams final : public upstreams::Upstreams {
+ public:
+  std::vector<upstreams::UpstreamStatus> all;
+  std::vector<upstreams::HeldBackTool> held;
+  upstreams::Listing offered;
+  /// What accepting says.
+  std::function<Result<void>(const std::string& upstream, const std::string& tool, const std::string& sha256)> verdict =
+      [](const std::string&, const std::string&, const std::string&) -> Result<void> { return {}; };
+
+  void apply(const config::GatewayConfig&) override {}
+  std::vector<upstreams::UpstreamStatus> statuses() const override { return all; }
+  std::shared_ptr<const upstreams::Listing> listing() const override {
+    return std::make_shared<const upstreams::Listing>(offered);
+  }
+  std::optional<upstreams::Item> find_tool(std::string_view) const override { return std::nullopt; }
+  std::optional<upstreams::Item> find_prompt(std::string_view) const override { return std::nullopt; }
+  std::optional<upstreams::Item> find_resource(std::string_view) const override { return std::nullopt; }
+  bool has(std::string_view) const override { return false; }
+  std::vector<upstreams::HeldBackTool> held_back() const override { return held; }
+  void accept(std::string upstream, std::string tool, std::string sha256,
+              std::move_only_function<void(Result<void>)> done) override {
+    done(verdict(upstream, tool, sha256));
+  }
+  std::shared_ptr<void> listen(Listener) override { return nullptr; }
+  std::shared_ptr<void> watch_resource(std::string_view) override { return nullptr; }
+  void forget_caller(std::string_view) override {}
+  void close() override {}
+
+ private:
+  std::uint64_t send(std::string_view, upstreams::Request request) override {
+    request.done(upstreams::Reply());
+    return 0;
+  }
+  void cancel(std::uint64_t, std::string) override {}
 };
 
 /// Remembers the calls it is given; a test decides when and how they end.

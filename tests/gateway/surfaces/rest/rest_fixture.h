@@ -74,6 +74,7 @@ class RestTest : public testing::Test {
                               .clock = clock,
                               .log = &log,
                               .approvals = with_state ? &approvals : nullptr,
+                              .upstreams = with_state ? &upstreams : nullptr,
                               .enrolment = enrolment,
                               .host_key = "ssh-ed25519 AAAA gateway",
                               .read_audit = [this](const audit::Query& query) { return read_audit(query); },
@@ -166,6 +167,7 @@ class RestTest : public testing::Test {
   FakeLog log;
   FakeApprovals approvals;
   FakeConfigurationStore configuration;
+  FakeUpstreams upstreams;
   fleet::Enrolment* enrolment = nullptr;
   bool with_state = true;
   McpEndpoint* mcp = nullptr;
