@@ -323,8 +323,9 @@ Result<void> Service::State::check(const std::string& text) const {
   bool needs_others = std::ranges::find(asking, protocol::to_string(protocol::Tier::admin)) != asking.end();
   if (needs_others && policy::make_policy(next, clock)->version() != funnel->policy()->version()) {
     return fail(ErrorCode::permission_denied,
-                "who may do what cannot be changed over the API while require_approval_tiers holds \"admin\": edit {} "
-                "and reload",
+                "who may do what, and how often, cannot be changed over the API while require_approval_tiers holds "
+                "\"admin\": edit {} "
+                "on the gateway's machine and send the gateway SIGHUP",
                 config.source_path);
   }
   config::GatewayFindings findings = config::check_gateway_files(next);

@@ -14,8 +14,12 @@ namespace {
 constexpr std::chrono::milliseconds longest_poll = std::chrono::seconds(25);
 constexpr std::chrono::milliseconds answer_grace = std::chrono::seconds(10);
 
-/// Whether asking again can help: the gateway restarts, or has too much to do.
+/// Whether asking again can help: the gateway restarts, or has too much to do. How the call ended stays as it is,
+/// whatever its status: one that could not be recorded is a 503 for good.
 bool is_passing(const Result<net::http::ClientResponse>& response) {
+  if (response && !response->header("myrmex-outcome").empty() && response->header("myrmex-reason") != "draining") {
+    return false;
+  }
   if (response) return response->status == 429 || (response->status >= 502 && response->status <= 504);
   ErrorCode code = response.error().code;
   return code == ErrorCode::unavailable || code == ErrorCode::timed_out || code == ErrorCode::io;

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "cli/call_arguments.h"
+#include "cli/explanation.h"
 #include "cli/fleet_view.h"
 #include "cli/standard_input.h"
 
@@ -37,6 +38,24 @@ Failure not_offered(std::string_view command, const std::string& name, const std
                                      : "; `myrmex tools --agent " + agent + "` lists them")};
 }
 
+/// Who may not reach an agent does not see its tools either, and is told the gates' reason rather than that the agent
+/// might be away. The words have no types yet; the first two gates need none to refuse a caller or an agent.
+std::optional<Failure> refused_by_first_gates(const GatewayClient& gateway, const std::string& tool) {
+  auto body = gateway.post_json("/api/explain", explain_request(tool, "{}", {}));
+  if (!body) return std::nullopt;
+  auto explanation = parse_explanation(*body);
+  if (!explanation) return std::nullopt;
+  for (const GateView& gate : explanation->gates) {
+    if ((gate.gate != "role" && gate.gate != "scope") || gate.verdict != "deny") continue;
+    return Failure{.code = ExitCode::denied,
+                   .message = fmt::format("denied, nothing ran: {} ({})", escape_for_terminal(gate.message),
+                                          escape_for_terminal(gate.reason)),
+                   .outcome = protocol::Outcome::denied,
+                   .reason = gate.reason};
+  }
+  return std::nullopt;
+}
+
 /// The schema gives the words their types: without it `args=-h` would be a text where the tool wants a list. A guess
 /// could make another call of it, so without the schema only words that carry their type are sent.
 std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway, const CallPlan& plan,
@@ -60,6 +79,7 @@ std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway
   auto found = std::ranges::find(*tools, plan.tool, &ToolView::name);
   if (found != tools->end()) return found->input_schema;
   if (!is_needed) return "";
+  if (auto refused = refused_by_first_gates(gateway, plan.tool)) return std::unexpected(*std::move(refused));
   return std::unexpected(not_offered(command, plan.tool, *tools));
 }
 

@@ -64,6 +64,21 @@ constexpr const char* token_footer =
 
 The gateway's configuration takes the hash in the place of the token, so that whoever reads it cannot use it.)";
 
+constexpr const char* config_footer =
+    R"(Without a command: show. Secrets stand as placeholders; references such as env:NAME stand as they are.
+
+Examples:
+  myrmex config show > gateway.json
+  myrmex config apply gateway.json)";
+
+constexpr const char* config_apply_footer =
+    R"(The file is checked like a start, and is in force or changes nothing. Placeholders of `show` may stay: the gateway
+keeps the secrets that it has. While calls of tier admin need a second person (require_approval_tiers), the settings that
+say who may do what and how often are changed on the gateway's machine alone.
+
+Example:
+  myrmex config show > gateway.json; $EDITOR gateway.json; myrmex config apply gateway.json)";
+
 /// What the callbacks refer to; each of them keeps it alive.
 struct GateOptions {
   bool list_all = false;
@@ -227,14 +242,15 @@ void add_config(CLI::App& parent, const Registration& registration) {
   app->callback([app, run = registration.callback(show_it)] {
     if (app->get_subcommands().empty()) run();
   });
-  app->add_subcommand("show", "print it, without its secrets")->callback(registration.callback(show_it));
+  app->footer(config_footer);
+  CLI::App* show = app->add_subcommand("show", "print it, without its secrets");
+  show->footer(config_footer);
+  show->callback(registration.callback(show_it));
   CLI::App* apply = app->add_subcommand("apply", "put another one in force");
   apply->add_option("file", options.config_file, "the configuration; \"-\" reads standard input")
       ->required()
       ->type_name("FILE");
-  apply->footer(
-      "Secrets that `show` left out may stay as they are printed there: the gateway keeps what it has.\n\nExample:\n"
-      "  myrmex config show > gateway.json; $EDITOR gateway.json; myrmex config apply gateway.json");
+  apply->footer(config_apply_footer);
   apply->callback(registration.callback(
       [](Context& context, const GateOptions& all) { return run_config_apply(context, all.config_file); }));
 }

@@ -61,6 +61,18 @@ class WaitingGateway {
   hive::test::ScriptedServer server_;
 };
 
+TEST(CallThatWaitsTest, HowTheCallEndedIsNoReasonToAskAgainWhateverItsStatus) {
+  WaitingGateway gateway([](hive::test::Peer& peer, int) {
+    peer.answer(
+        503, R"({"status":503,"code":"audit_unavailable","detail":"the approval could not be recorded"})",
+        "Content-Type: application/problem+json\r\nMyrmex-Outcome: denied\r\nMyrmex-Reason: audit_unavailable\r\n");
+  });
+  ProgramRun ended = gateway.run({"call", "e__t", "--wait"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.error;
+  EXPECT_THAT(ended.error, HasSubstr("the approval could not be recorded"));
+  EXPECT_EQ(gateway.questions().size(), 1U);
+}
+
 TEST(CallThatWaitsTest, WithoutWaitSaysWhatIsNext) {
   WaitingGateway gateway([](hive::test::Peer&, int) {});
   ProgramRun pending = gateway.run({"call", "e__t"});

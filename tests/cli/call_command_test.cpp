@@ -145,7 +145,24 @@ TEST_F(CallTest, ArgumentsThatTheToolDoesNotHaveOrMissesAreNotSent) {
   EXPECT_EQ(refused.exit_code, 5);
   EXPECT_THAT(refused.error, HasSubstr("agent away offers no tools"));
   for (const std::string& request : gateway_.requests)
-    EXPECT_THAT(request, Not(HasSubstr("POST")));
+    EXPECT_THAT(request, Not(HasSubstr("POST /api/call")));
+}
+
+TEST_F(CallTest, WhoMayNotReachTheAgentIsToldSoThoughItsToolsAreNotListed) {
+  gateway_.answers["/api/explain"] = {
+      200,
+      R"({"verdict":"deny","reason":"scope","tier":"write","tier_rule":"built-in","gates":[)"
+      R"({"gate":"role","verdict":"allow","reason":"","message":"","rule":"x"},)"
+      R"({"gate":"scope","verdict":"deny","reason":"scope","message":"this credential does not reach away","rule":"y"}]})"};
+  ProgramRun refused = run({"away__run_command", "name=df"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.error, "myrmex: denied, nothing ran: this credential does not reach away (scope)\n");
+  EXPECT_EQ(gateway_.last_body(), R"({"name":"away__run_command","arguments":{}})");
+  // A refusal by a later gate may depend on the words, so it is not told without them.
+  gateway_.answers["/api/explain"] = {
+      200, R"({"verdict":"deny","reason":"agent_offline","tier":"write","tier_rule":"built-in","gates":[)"
+           R"({"gate":"allowlist","verdict":"deny","reason":"agent_offline","message":"away","rule":""}]})"};
+  EXPECT_EQ(run({"away__run_command", "name=df"}).exit_code, 5);
 }
 
 TEST_F(CallTest, WithoutTheSchemaNoTypeIsGuessed) {

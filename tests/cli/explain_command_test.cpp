@@ -49,6 +49,17 @@ TEST_F(ExplainTest, ShowsWhatEachGateSaysAndTheLineThatDecides) {
             "                     one admin must agree\\x1b[2J (approval_required)\n");
 }
 
+TEST_F(ExplainTest, ExplainsARefusalOfAnAgentWhoseToolsAreNotListed) {
+  gateway_.answers["/api/tools"] = {200, R"({"tools":[]})"};
+  gateway_.answers["/api/explain"] = {
+      200,
+      R"({"verdict":"deny","reason":"scope","tier":"write","tier_rule":"built-in","gates":[)"
+      R"({"gate":"scope","verdict":"deny","reason":"scope","message":"out of reach","rule":"gateway.json:9: tags"}]})"};
+  ProgramRun explained = run({"e__run_command", "name=df"});
+  EXPECT_EQ(explained.exit_code, 3) << explained.error;
+  EXPECT_THAT(explained.out, AllOf(HasSubstr("would be denied (scope)"), HasSubstr("gateway.json:9: tags")));
+}
+
 TEST_F(ExplainTest, EachVerdictHasItsExitCode) {
   for (auto [verdict, exit_code] : {std::pair("allow", 0), {"deny", 3}, {"ask", 6}, {"unknown", 8}, {"?", 8}}) {
     gateway_.answers["/api/explain"] = {200, explanation(verdict, "")};

@@ -164,7 +164,7 @@ void ApprovalDesk::decide_now(store::Connection& connection, Word word, Decider 
   if (after.outcome) {
     result = refusal(after.reason,
                      word.action == ApprovalAction::reject
-                         ? fmt::format("{} refused to approve this call{}{}", vote.principal,
+                         ? fmt::format("{} refused to approve this call{}{}", vote.identity,
                                        vote.comment.empty() ? "" : ": ", vote.comment)
                          : "the requester has withdrawn this call",
                      *after.outcome);
@@ -183,8 +183,8 @@ void ApprovalDesk::decide_now(store::Connection& connection, Word word, Decider 
 void ApprovalDesk::record_decision(const Word& word, const Snapshot& after, Decider done) {
   audit::Record entry = record_of(word, *after, std::string(event_of(word.action)));
   entry.reason = word.action == ApprovalAction::approve && after->status == ApprovalStatus::pending ? "needs_more" : "";
-  entry.detail = fmt::format("approval {} of {}, {} of {}{}{}", after->id, after->subject.principal,
-                             after->votes.size(), after->needed, word.comment.empty() ? "" : ": ", word.comment);
+  entry.detail = fmt::format("approval {} of {}, {} of {}{}{}", after->id, after->subject.identity, after->votes.size(),
+                             after->needed, word.comment.empty() ? "" : ": ", word.comment);
   auto shared_done = std::make_shared<Decider>(std::move(done));
   auto on_failure = [self = shared_from_this(), after, shared_done](const Error& error) {
     (*shared_done)(fail(ErrorCode::io, "the decision cannot be recorded: {}", error.message));

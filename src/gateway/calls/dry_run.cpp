@@ -4,8 +4,10 @@
 #include <array>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "gateway/calls/funnel_access.h"
 #include "gateway/calls/results.h"
+#include "protocol/agent_protocol.h"
 #include "protocol/json.h"
 
 namespace hive::calls {
@@ -45,7 +47,11 @@ std::string text_of(const CallResult& result) {
   if (!blocks || blocks->empty()) return "";
   auto block = json::parse_object(blocks->front(), {.max_bytes = blocks->front().size()});
   auto text = block ? json::find(*block, "text") : std::nullopt;
-  return text ? json::decode_string(*text).value_or("") : "";
+  std::string decoded = text ? json::decode_string(*text).value_or("") : "";
+  // A refusal says why in the line of the marker; what follows is the output of a command that did not run.
+  if (!decoded.starts_with(protocol::rejected_marker)) return decoded;
+  std::string_view line = std::string_view(decoded).substr(protocol::rejected_marker.size());
+  return std::string(trim(line.substr(0, line.find('\n'))));
 }
 
 class Question final : public RunningCall, public std::enable_shared_from_this<Question> {

@@ -1,5 +1,7 @@
 #include "gateway/calls/dry_run.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,11 +87,14 @@ TEST_F(ExplainTest, AsksTheAgentByADryRunAndRunsNothing) {
 
 TEST_F(ExplainTest, TellsWhatTheAgentRefuses) {
   explain(call_of(alice_, "edge-1", "run_command", R"({"name":"rm"})"));
-  answer(*channel_, R"({"content":[{"type":"text","text":"Command failed/rejected: no"}],"isError":true,)"
+  answer(*channel_, R"({"content":[{"type":"text","text":"Command failed/rejected: no\nOutput:\n"}],"isError":true,)"
                     R"("_meta":{"myrmex-hive/outcome":"denied","myrmex-hive/reason":"not_allowlisted"}})");
   ASSERT_TRUE(explanation_->has_value());
   EXPECT_EQ((*explanation_)->verdict, Verdict::deny);
   EXPECT_EQ((*explanation_)->reason, "not_allowlisted");
+  auto allowlist = std::ranges::find((*explanation_)->gates, "allowlist", &policy::GateAnswer::gate);
+  ASSERT_NE(allowlist, (*explanation_)->gates.end());
+  EXPECT_EQ(allowlist->decision.message, "no");
 }
 
 TEST_F(ExplainTest, WhoMayNotCallTheAgentDoesNotReachIt) {
