@@ -181,25 +181,6 @@ TEST_P(ReferenceServerTest, HearsOfChanges) {
   EXPECT_TRUE(heard);
 }
 
-TEST_P(ReferenceServerTest, GetsTheAnswerOfAStreamThatBroke) {
-  if (GetParam().transport != TransportKind::http || is_modern()) GTEST_SKIP() << "only such streams can be resumed";
-  open_ready(options());
-  EXPECT_THAT(call_tool("test_reconnection").body, HasSubstr("resumed"));
-}
-
-TEST_P(ReferenceServerTest, NamesWhatAModernHttpServerWantsInHeaders) {
-  if (GetParam().transport != TransportKind::http || !is_modern()) GTEST_SKIP() << "only there are such headers";
-  open_ready(options());
-  auto pending = std::make_shared<test::Pending>();
-  ConnectionRequest request{.method = "tools/call",
-                            .params = R"({"name":"fixture_region","arguments":{"region":"eu"}})",
-                            .caller = nullptr,
-                            .headers = {{"Mcp-Param-Region", "eu"}}};
-  request.done = [pending](Reply reply) { pending->set(std::move(reply)); };
-  connection_->request(std::move(request));
-  EXPECT_THAT(pending->wait().body, HasSubstr("Region: eu"));
-}
-
 TEST_P(ReferenceServerTest, AnswersWhatIsUnderWayWhenTheServerDies) {
   open_ready(options());
   auto caller = std::make_shared<FakeCaller>();
@@ -231,6 +212,35 @@ INSTANTIATE_TEST_SUITE_P(EveryWay, ReferenceServerTest,
                                          Way{TransportKind::http, "legacy"}, Way{TransportKind::http, "modern"},
                                          Way{TransportKind::sse, "legacy"}),
                          name_of);
+
+/// What only one transport in one era has.
+class HttpReferenceServerTest : public test::SessionTest {
+ protected:
+  static ConnectionOptions options(const test::ReferenceServer& server) {
+    ConnectionOptions options = options_for(TransportKind::http);
+    options.url = server.origin() + "/mcp";
+    return options;
+  }
+};
+
+TEST_F(HttpReferenceServerTest, GetsTheAnswerOfAStreamThatBroke) {
+  test::ReferenceServer server({"--era", "legacy"});
+  open_ready(options(server));
+  EXPECT_THAT(call_tool("test_reconnection").body, HasSubstr("resumed"));
+}
+
+TEST_F(HttpReferenceServerTest, NamesWhatAModernHttpServerWantsInHeaders) {
+  test::ReferenceServer server({"--era", "modern"});
+  open_ready(options(server));
+  auto pending = std::make_shared<test::Pending>();
+  ConnectionRequest request{.method = "tools/call",
+                            .params = R"({"name":"fixture_region","arguments":{"region":"eu"}})",
+                            .caller = nullptr,
+                            .headers = {{"Mcp-Param-Region", "eu"}}};
+  request.done = [pending](Reply reply) { pending->set(std::move(reply)); };
+  connection_->request(std::move(request));
+  EXPECT_THAT(pending->wait().body, HasSubstr("Region: eu"));
+}
 
 }  // namespace
 }  // namespace hive::upstreams
