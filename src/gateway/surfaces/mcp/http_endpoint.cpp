@@ -165,8 +165,10 @@ class Endpoint final : public HttpEndpoint, public std::enable_shared_from_this<
       return refuse(request, 400, "this session is initialized already; leave Mcp-Session-Id out to begin another",
                     message.id);
     }
-    std::shared_ptr<Session> core_session =
-        core_->open_session({request.principal, request.surface, request.request_id});
+    Client client{request.principal, request.surface, request.request_id};
+    std::shared_ptr<Session> core_session = core_->open_session(client);
+    // Many clients leave without a word, and their sessions wait for nobody.
+    if (!core_session && sessions_->make_room(request.principal.identity())) core_session = core_->open_session(client);
     if (!core_session) {
       return respond(request, refusal_response(503, internal_error_code, "too many sessions are open; try again later",
                                                message.id));

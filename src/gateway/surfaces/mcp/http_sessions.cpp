@@ -1,5 +1,6 @@
 #include "gateway/surfaces/mcp/http_sessions.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hive::mcp_surface {
@@ -8,19 +9,23 @@ bool HttpSessions::has_expired(const HttpSession& session) const {
   return clock_.steady_now() - session.last_used() >= limits_.idle_time && !session.is_busy();
 }
 
+HttpSessions::Map::iterator HttpSessions::longest_unused(std::string_view owner) {
+  auto oldest = sessions_.end();
+  for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
+    if (each->second->owner() != owner || each->second->is_busy()) continue;
+    if (oldest == sessions_.end() || each->second->last_used() < oldest->second->last_used()) oldest = each;
+  }
+  return oldest;
+}
+
 bool HttpSessions::add(std::shared_ptr<HttpSession> session) {
   std::shared_ptr<HttpSession> evicted;
   {
     std::lock_guard lock(mutex_);
-    std::size_t of_owner = 0;
-    Map::iterator oldest = sessions_.end();
-    for (auto each = sessions_.begin(); each != sessions_.end(); ++each) {
-      if (each->second->owner() != session->owner()) continue;
-      ++of_owner;
-      if (oldest != sessions_.end() && each->second->last_used() >= oldest->second->last_used()) continue;
-      if (!each->second->is_busy()) oldest = each;
-    }
-    if (of_owner >= limits_.sessions_per_owner || sessions_.size() >= limits_.sessions) {
+    auto of_owner =
+        std::ranges::count_if(sessions_, [&](const auto& each) { return each.second->owner() == session->owner(); });
+    if (std::cmp_greater_equal(of_owner, limits_.sessions_per_owner) || sessions_.size() >= limits_.sessions) {
+      auto oldest = longest_unused(session->owner());
       if (oldest == sessions_.end()) return false;
       evicted = std::move(oldest->second);
       sessions_.erase(oldest);
@@ -31,15 +36,26 @@ bool HttpSessions::add(std::shared_ptr<HttpSession> session) {
   return true;
 }
 
+bool HttpSessions::make_room(std::string_view owner) {
+  std::shared_ptr<HttpSession> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    auto oldest = longest_unused(owner);
+    if (oldest == sessions_.end()) return false;
+    evicted = std::move(oldest->second);
+    sessions_.erase(oldest);
+  }
+  evicted->close();
+  return true;
+}
+
 std::shared_ptr<HttpSession> HttpSessions::find(std::string_view id) {
   std::shared_ptr<HttpSession> expired;
   {
     std::lock_guard lock(mutex_);
     auto found = sessions_.find(id);
     if (found == sessions_.end()) return nullptr;
-    if (!has_expired(*found->second)) {
-      return found->second;
-    }
+    if (!has_expired(*found->second)) return found->second;
     expired = std::move(found->second);
     sessions_.erase(found);
   }

@@ -29,6 +29,8 @@ class HttpSessions {
 
   /// False if there are too many and none of the owner's can go.
   bool add(std::shared_ptr<HttpSession> session);
+  /// Ends the session of this owner that was unused for the longest; false if all are in use.
+  bool make_room(std::string_view owner);
   /// null if there is none, or it has expired.
   std::shared_ptr<HttpSession> find(std::string_view id);
   /// Takes a session out without closing it.
@@ -44,6 +46,8 @@ class HttpSessions {
   };
   using Map = std::unordered_map<std::string, std::shared_ptr<HttpSession>, Hash, std::equal_to<>>;
 
+  /// The owner's longest unused session, or the end.
+  Map::iterator longest_unused(std::string_view owner);
   [[nodiscard]] bool has_expired(const HttpSession& session) const;
 
   const Clock& clock_;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "crypto/random.h"
@@ -146,6 +148,8 @@ class FakeCore final : public Core {
   std::shared_ptr<Session> open_session(const Client& client) override {
     auto session = std::make_shared<FakeSession>(legacy, client.principal.identity());
     std::lock_guard lock(mutex_);
+    auto is_open = [](const auto& each) { return !each->is_closed; };
+    if (std::cmp_greater_equal(std::ranges::count_if(sessions_, is_open), max_sessions)) return nullptr;
     sessions_.push_back(session);
     return session;
   }
@@ -160,6 +164,7 @@ class FakeCore final : public Core {
     return sessions_;
   }
 
+  std::size_t max_sessions = 1000;
   Inbox modern;
   Inbox legacy;
 

@@ -112,6 +112,18 @@ TEST_F(HttpSessionTest, AnOwnerWithTooManySessionsLosesTheLongestUnused) {
   EXPECT_EQ(status_of(post(others, call_body())), 200u);
 }
 
+TEST_F(HttpSessionTest, ASessionThatWasLeftBehindMakesRoomWhereTheCoreHasNoneLeft) {
+  core->max_sessions = 1;
+  std::string first = begin_session();
+  std::string second = begin_session();
+  EXPECT_EQ(status_of(post(first, call_body())), 404u);
+  RawClient listener = listen(second);
+  listener.read_until("data: \n\n");
+  std::string response = post("", R"({"jsonrpc":"2.0","id":5,"method":"initialize","params":{}})");
+  EXPECT_EQ(status_of(response), 503u) << response;
+  EXPECT_EQ(endpoint->session_count(), 1u);
+}
+
 TEST_F(HttpSessionTest, WithoutRoomForASessionInitializeIsRefused) {
   options.sessions.sessions = 1;
   begin_session();
