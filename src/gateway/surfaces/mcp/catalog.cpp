@@ -103,14 +103,19 @@ class Builder {
     Section own;
     for (OwnEntry& each : own_tools(dependencies_.approvals != nullptr))
       add(own, std::move(each.entry), std::move(each.raw));
+    std::set<std::string, std::less<>> taken;
+    for (const Entry& entry : own.entries)
+      taken.insert(entry.name);
     Section agents;
     std::set<std::string, std::less<>> with_tools;
     for (fleet::AgentTool& tool : dependencies_.fleet.tools()) {
       with_tools.insert(tool.agent);
+      std::string name = mcp::public_tool_name(tool.agent, tool.name);
+      if (!taken.insert(name).second) continue;
       add(agents,
-          Entry{.name = mcp::public_tool_name(tool.agent, tool.name),
+          Entry{.name = std::move(name),
                 .owner = Owner::agent,
-                .target = tool.agent,
+                .target = std::move(tool.agent),
                 .own_name = tool.name,
                 .gate = tool.name},
           std::move(tool.raw));
@@ -119,11 +124,6 @@ class Builder {
     for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot()) {
       bool is_new = agent.online && now - agent.connected_at < max_silence;
       if (is_new && !with_tools.contains(agent.id)) catalog_.is_complete = false;
-    }
-    std::set<std::string, std::less<>> taken;
-    for (const Section* section : {&own, &agents}) {
-      for (const Entry& entry : section->entries)
-        taken.insert(entry.name);
     }
     Section& tools = section(Kind::tools);
     add_items(Kind::tools, &upstreams::Listing::tools, {}, false, taken);

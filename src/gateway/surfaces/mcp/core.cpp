@@ -1,7 +1,5 @@
 #include "gateway/surfaces/mcp/core.h"
 
-#include "base/strings.h"
-#include "crypto/sha256.h"
 #include "gateway/surfaces/mcp/exchange.h"
 #include "gateway/surfaces/mcp/legacy_session.h"
 #include "gateway/surfaces/mcp/methods.h"
@@ -10,12 +8,6 @@
 namespace hive::mcp_surface {
 
 namespace {
-
-// A modern client is known by who it is and what it can do: an upstream that keeps sessions is told both once.
-std::string caller_key(const policy::Principal& principal, std::string_view capabilities) {
-  return fmt::format("caller:{}:{}", to_hex(crypto::sha256(principal.identity())),
-                     to_hex(crypto::sha256(capabilities)));
-}
 
 class CoreImpl final : public Core {
  public:
@@ -40,7 +32,7 @@ class CoreImpl final : public Core {
     const mcp::RequestMeta& meta = exchange->meta();
     exchange->set_context({.revision = *revision,
                            .capabilities = std::string(meta.client_capabilities),
-                           .caller_key = caller_key(exchange->client().principal, meta.client_capabilities),
+                           .caller_key = {},
                            .log_level = meta.log_level,
                            .session = nullptr,
                            .server_info = Server::server_info()});

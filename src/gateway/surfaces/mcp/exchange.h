@@ -26,7 +26,7 @@ class Exchange final : public Running, public std::enable_shared_from_this<Excha
   struct Context {
     mcp::Revision revision = mcp::newest;
     std::string capabilities = "{}";         ///< raw object
-    std::string caller_key;                  ///< tells clients apart towards upstreams that keep state
+    std::string caller_key;                  ///< of a session, towards upstreams that keep state; otherwise empty
     std::optional<std::string> log_level;    ///< modern alone; a session's can change
     std::shared_ptr<LegacySession> session;  ///< legacy alone
     std::string_view server_info;            ///< raw object; must live as long as the program

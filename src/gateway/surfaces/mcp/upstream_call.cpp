@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/strings.h"
+#include "crypto/sha256.h"
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/legacy_session.h"
 #include "gateway/surfaces/mcp/object_text.h"
@@ -17,6 +19,14 @@ namespace {
 constexpr std::chrono::milliseconds gather_window{20};
 // For an upstream that asks nothing and only wants to be called again.
 constexpr std::chrono::milliseconds pause_between_rounds{250};
+
+// A modern client is known by who it is and what it can do: an upstream that keeps sessions is told both once.
+std::string key_of(const Exchange& exchange) {
+  const Exchange::Context& context = exchange.context();
+  if (!context.caller_key.empty()) return context.caller_key;
+  return fmt::format("caller:{}:{}", to_hex(crypto::sha256(exchange.client().principal.identity())),
+                     to_hex(crypto::sha256(context.capabilities)));
+}
 
 // Whether the protocol lets a request end with questions.
 bool may_ask(std::string_view method) {
@@ -67,7 +77,7 @@ void refuse_state(Exchange& exchange, std::string_view why) {
 UpstreamCall::UpstreamCall(std::shared_ptr<Server> server, ExchangePointer exchange, UpstreamRequest request)
     : server_(std::move(server)),
       request_(std::move(request)),
-      key_(exchange->context().caller_key),
+      key_(key_of(*exchange)),
       capabilities_(exchange->context().capabilities),
       client_(exchange->client()),
       is_modern_(exchange->is_modern()),

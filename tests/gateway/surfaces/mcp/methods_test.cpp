@@ -134,11 +134,26 @@ TEST_F(MethodsTest, WithoutApprovalsThereIsNoToolToFetchThem) {
   EXPECT_EQ(modern("tools/call", R"({"name":"gateway__approval_result","arguments":{"id":"x"}})").code(), -32602);
 }
 
+TEST_F(MethodsTest, TheSameToolTwiceIsListedOnce) {
+  fleet.all_tools.push_back(fleet.all_tools.front());
+  start();
+  std::vector<std::string> tools = names(modern("tools/list").result(), "tools");
+  EXPECT_EQ(std::ranges::count(tools, "edge-1__get_metrics"), 1);
+}
+
 TEST_F(MethodsTest, FiveHundredAgentsAreListedPageByPageInAMoment) {
   fleet.agents.clear();
   fleet.all_tools.clear();
-  for (int i = 0; i < 500; ++i)
-    add_agent(fmt::format("edge-{:03}", i));
+  for (int i = 0; i < 500; ++i) {
+    std::string id = fmt::format("edge-{:03}", i);
+    add_agent(id, false);
+    fleet.agents.back().online = true;
+    for (const protocol::ToolDescription& tool : protocol::builtin_tools()) {
+      fleet.all_tools.push_back({id, std::string(tool.name), std::string(tool.description),
+                                 fmt::format(R"({{"name":"{}","inputSchema":{},"outputSchema":{}}})", tool.name,
+                                             tool.input_schema, tool.output_schema)});
+    }
+  }
   start();
   std::vector<std::string> all;
   std::string cursor;
@@ -148,14 +163,19 @@ TEST_F(MethodsTest, FiveHundredAgentsAreListedPageByPageInAMoment) {
     Asked page = modern("tools/list", params);
     ASSERT_NE(page.reply->answer(), "");
     // Far above what it takes, for machines that do other things at the same time.
-    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(500));
+    auto took = std::chrono::steady_clock::now() - before;
+    EXPECT_LT(took, std::chrono::milliseconds(500));
+    if (cursor.empty()) {
+      RecordProperty("first_page_us",
+                     fmt::format("{}", std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+    }
     boost::json::value result = page.result();
     for (std::string& name : names(result, "tools"))
       all.push_back(std::move(name));
     const auto* next = result.as_object().if_contains("nextCursor");
     cursor = next == nullptr ? "" : std::string(next->as_string());
-  } while (!cursor.empty() && all.size() < 2000);
-  EXPECT_EQ(all.size(), 500u * 2 + 4);
+  } while (!cursor.empty() && all.size() < 6000);
+  EXPECT_EQ(all.size(), 500u * 9 + 4);
   std::ranges::sort(all);
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
   EXPECT_EQ(funnel.count(), 0u);
