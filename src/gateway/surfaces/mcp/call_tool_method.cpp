@@ -70,7 +70,7 @@ void call_tool(const std::shared_ptr<Server>& server, const ExchangePointer& exc
     }
     arguments = *raw;
   }
-  auto catalog = server->catalogs.current();
+  auto catalog = server->catalogs->current();
   const Entry* tool = catalog->of(Kind::tools).find(*name);
   if (tool == nullptr) return call_unlisted(server, exchange, *name, std::move(arguments));
   switch (tool->owner) {

@@ -32,18 +32,23 @@ class SharedTexts {
     std::shared_ptr<const std::string> text;
     std::size_t digest = 0;
   };
-  const Text& keep(std::string text) {
+  /// `name`: what the text is about; the last one of the same name is most often the same text.
+  const Text& keep(std::string_view name, std::string text) {
+    auto last = last_.find(name);
+    if (last != last_.end() && *last->second->text == text) return *last->second;
     auto found = texts_.find(text);
     if (found == texts_.end()) {
       auto kept = std::make_shared<const std::string>(std::move(text));
       std::string_view view = *kept;
       found = texts_.emplace(view, Text{std::move(kept), std::hash<std::string_view>()(view)}).first;
     }
+    last_[std::string(name)] = &found->second;
     return found->second;
   }
 
  private:
   std::unordered_map<std::string_view, Text> texts_;
+  std::map<std::string, const Text*, std::less<>> last_;  // elements of texts_, which stay where they are
 };
 
 class Builder {
@@ -72,7 +77,7 @@ class Builder {
   }
 
   void add(Section& section, Entry entry, std::string raw) {
-    const SharedTexts::Text& text = texts_.keep(std::move(raw));
+    const SharedTexts::Text& text = texts_.keep(entry.own_name, std::move(raw));
     entry.raw = text.text;
     std::size_t digest = text.digest;
     for (std::string_view part : {std::string_view(entry.name), std::string_view(entry.target)})
@@ -83,12 +88,11 @@ class Builder {
 
   /// Those of upstreams with or without a prefix; names that are taken are left out, so that no upstream can stand for
   /// an agent or for the gateway.
-  void add_items(Kind kind, Items items, std::string_view gate, bool with_prefix,
-                 const std::set<std::string, std::less<>>& taken) {
+  void add_items(Kind kind, Items items, std::string_view gate, bool with_prefix, const Section& taken) {
     if (listing_ == nullptr) return;
     for (const upstreams::Item& item : (*listing_).*items) {
       if (without_prefix_.contains(item.upstream) == with_prefix) continue;
-      if (taken.contains(item.public_name) || !seen_.insert(item.public_name).second) continue;
+      if (taken.by_name.contains(item.public_name) || !seen_.insert(item.public_name).second) continue;
       add(section(kind),
           Entry{.name = item.public_name,
                 .owner = Owner::upstream,
@@ -100,49 +104,59 @@ class Builder {
   }
 
   void add_tools() {
-    Section own;
-    for (OwnEntry& each : own_tools(dependencies_.approvals != nullptr))
-      add(own, std::move(each.entry), std::move(each.raw));
-    std::set<std::string, std::less<>> taken;
-    for (const Entry& entry : own.entries)
-      taken.insert(entry.name);
-    Section agents;
+    // Those of the gateway and of agents are named first, and listed in their place.
+    Section ours;
+    std::vector<fleet::AgentTool> tools_of_agents = dependencies_.fleet.tools();
+    std::vector<OwnEntry> own = own_tools(dependencies_.approvals != nullptr);
+    ours.entries.reserve(own.size() + tools_of_agents.size());  // by_name has views of them
+    for (OwnEntry& each : own)
+      add_once(ours, std::move(each.entry), std::move(each.raw));
     std::set<std::string, std::less<>> with_tools;
-    for (fleet::AgentTool& tool : dependencies_.fleet.tools()) {
-      with_tools.insert(tool.agent);
-      std::string name = mcp::public_tool_name(tool.agent, tool.name);
-      if (!taken.insert(name).second) continue;
-      add(agents,
-          Entry{.name = std::move(name),
-                .owner = Owner::agent,
-                .target = std::move(tool.agent),
-                .own_name = tool.name,
-                .gate = tool.name},
-          std::move(tool.raw));
+    for (fleet::AgentTool& tool : tools_of_agents) {
+      if (with_tools.empty() || *with_tools.rbegin() != tool.agent) with_tools.insert(tool.agent);
+      add_once(ours,
+               Entry{.name = mcp::public_tool_name(tool.agent, tool.name),
+                     .owner = Owner::agent,
+                     .target = std::move(tool.agent),
+                     .own_name = tool.name,
+                     .gate = tool.name},
+               std::move(tool.raw));
     }
+    look_for_silent_agents(with_tools);
+    Section& tools = section(Kind::tools);
+    add_items(Kind::tools, &upstreams::Listing::tools, {}, false, ours);
+    std::size_t place = tools.entries.size();
+    add_items(Kind::tools, &upstreams::Listing::tools, {}, true, ours);
+    tools.entries.insert(tools.entries.begin() + static_cast<std::ptrdiff_t>(place),
+                         std::make_move_iterator(ours.entries.begin()), std::make_move_iterator(ours.entries.end()));
+    index(tools);
+  }
+
+  void add_once(Section& section, Entry entry, std::string raw) {
+    if (section.by_name.contains(entry.name)) return;
+    add(section, std::move(entry), std::move(raw));
+    section.by_name.emplace(section.entries.back().name, section.entries.size() - 1);
+  }
+
+  void look_for_silent_agents(const std::set<std::string, std::less<>>& with_tools) {
     WallTime now = dependencies_.clock.wall_now();
     for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot()) {
       bool is_new = agent.online && now - agent.connected_at < max_silence;
       if (is_new && !with_tools.contains(agent.id)) catalog_.is_complete = false;
     }
-    Section& tools = section(Kind::tools);
-    add_items(Kind::tools, &upstreams::Listing::tools, {}, false, taken);
-    for (Section* part : {&own, &agents})
-      std::ranges::move(part->entries, std::back_inserter(tools.entries));
-    add_items(Kind::tools, &upstreams::Listing::tools, {}, true, taken);
-    index(tools);
   }
 
   void add_kind(Kind kind, Items items, std::string_view gate, std::vector<OwnEntry> own) {
     seen_.clear();
-    std::set<std::string, std::less<>> taken;
-    for (const OwnEntry& each : own)
-      taken.insert(each.entry.name);
-    add_items(kind, items, gate, false, taken);
+    Section ours;
+    ours.entries.reserve(own.size());
     for (OwnEntry& each : own)
-      add(section(kind), std::move(each.entry), std::move(each.raw));
-    add_items(kind, items, gate, true, taken);
-    index(section(kind));
+      add_once(ours, std::move(each.entry), std::move(each.raw));
+    Section& all = section(kind);
+    add_items(kind, items, gate, false, ours);
+    std::ranges::copy(ours.entries, std::back_inserter(all.entries));
+    add_items(kind, items, gate, true, ours);
+    index(all);
   }
 
   void add_others() {
@@ -202,23 +216,49 @@ std::string scope_key(const policy::Principal& principal) {
   return key;
 }
 
-bool Catalogs::is_fresh(const Catalog& catalog) const {
-  auto age = dependencies_.clock.steady_now() - catalog.built_at;
-  return age < (catalog.is_complete ? std::chrono::milliseconds(max_age) : max_age_incomplete);
+bool Catalogs::is_stale(const Catalog& catalog) const {
+  return dependencies_.clock.steady_now() - catalog.built_at >= max_age;
 }
 
 std::shared_ptr<const Catalog> Catalogs::current() {
   std::lock_guard lock(mutex_);
-  bool outdated = outdated_.exchange(false);
-  if (current_ != nullptr && !outdated && is_fresh(*current_)) return current_;
+  bool is_outdated = outdated_.exchange(false) || current_ == nullptr;
+  if (!is_outdated && !current_->is_complete) {
+    is_outdated = dependencies_.clock.steady_now() - current_->built_at >= max_age_incomplete;
+  }
+  if (is_outdated) {
+    install(build());
+    return current_;
+  }
+  if (is_stale(*current_) && !std::exchange(is_refreshing_, true)) {
+    // Nothing is known to have changed, so nobody waits for it.
+    dependencies_.runtime.run_blocking([weak = weak_from_this(), before = current_] {
+      if (auto self = weak.lock()) self->refresh(before);
+    });
+  }
+  return current_;
+}
+
+std::shared_ptr<Catalog> Catalogs::build() const {
   auto built = std::make_shared<Catalog>();
   built->built_at = dependencies_.clock.steady_now();
   Builder(dependencies_, *built).build();
+  return built;
+}
+
+void Catalogs::refresh(const std::shared_ptr<const Catalog>& before) {
+  auto built = build();
+  std::lock_guard lock(mutex_);
+  is_refreshing_ = false;
+  // Otherwise there is a newer one already.
+  if (current_ == before) install(std::move(built));
+}
+
+void Catalogs::install(std::shared_ptr<Catalog> built) {
   // The same content keeps its number, and with it what was rendered from it.
   bool is_same = current_ != nullptr && current_->digest == built->digest;
   built->number = is_same ? current_->number : next_number_++;
   current_ = std::move(built);
-  return current_;
 }
 
 }  // namespace hive::mcp_surface

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -60,23 +61,27 @@ std::size_t digest_of_visible(const policy::Policy& policy, const policy::Princi
 std::string scope_key(const policy::Principal& principal);
 
 /// Keeps the catalog; asks no agent and no upstream. Thread-safe.
-class Catalogs {
+class Catalogs : public std::enable_shared_from_this<Catalogs> {
  public:
-  explicit Catalogs(const Dependencies& dependencies) : dependencies_(dependencies) {}
+  explicit Catalogs(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
-  /// The catalog as of now: built again after outdate(), and after a few seconds, since agents learn of new tools
-  /// without telling anybody.
+  /// The catalog as of now: built again after outdate(). After a few seconds it is looked through again in the
+  /// background, since agents learn of new tools without telling anybody.
   [[nodiscard]] std::shared_ptr<const Catalog> current();
   void outdate() { outdated_ = true; }
 
  private:
-  [[nodiscard]] bool is_fresh(const Catalog& catalog) const;
+  [[nodiscard]] bool is_stale(const Catalog& catalog) const;
+  [[nodiscard]] std::shared_ptr<Catalog> build() const;
+  void refresh(const std::shared_ptr<const Catalog>& before);
+  void install(std::shared_ptr<Catalog> built);  // with mutex_
 
-  const Dependencies& dependencies_;
+  const Dependencies dependencies_;
   std::atomic<bool> outdated_ = false;
   std::mutex mutex_;
   std::shared_ptr<const Catalog> current_;  // guarded by mutex_
   std::uint64_t next_number_ = 1;           // guarded by mutex_
+  bool is_refreshing_ = false;              // guarded by mutex_
 };
 
 }  // namespace hive::mcp_surface

@@ -105,7 +105,7 @@ void complete(const std::shared_ptr<Server>& server, const ExchangePointer& exch
                           "must have a name and a value");
   }
   bool is_prompt = question->type == "ref/prompt";
-  auto catalog = server->catalogs.current();
+  auto catalog = server->catalogs->current();
   auto policy = server->policy();
   const Entry* entry = catalog->of(is_prompt ? Kind::prompts : Kind::templates).find(question->target);
   if (entry == nullptr && !is_prompt) entry = catalog->of(Kind::resources).find(question->target);

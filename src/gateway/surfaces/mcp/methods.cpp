@@ -39,7 +39,7 @@ void list(const std::shared_ptr<Server>& server, const ExchangePointer& exchange
     cursor = *std::move(text);
   }
   auto policy = server->policy();
-  auto page = server->pages.page(server->catalogs.current(), policy, exchange->client().principal, kind, cursor,
+  auto page = server->pages.page(server->catalogs->current(), policy, exchange->client().principal, kind, cursor,
                                  exchange->context().revision, exchange->context().server_info);
   if (page == nullptr) {
     return exchange->fail(protocol::invalid_params_code,

@@ -95,7 +95,7 @@ void get_prompt(const std::shared_ptr<Server>& server, const ExchangePointer& ex
   if (arguments && !json::is_object(*arguments)) {
     return exchange->fail(protocol::invalid_params_code, "params.arguments must be an object");
   }
-  auto catalog = server->catalogs.current();
+  auto catalog = server->catalogs->current();
   const Entry* prompt = catalog->of(Kind::prompts).find(*name);
   if (prompt == nullptr || !is_visible(*server->policy(), exchange->client().principal, *prompt)) {
     return exchange->fail(protocol::invalid_params_code, "Unknown prompt: " + *name);

@@ -10,7 +10,7 @@ constexpr std::chrono::seconds sweep_period{1};
 
 Server::Server(Dependencies given, std::shared_ptr<const config::GatewayConfig> config)
     : dependencies(std::move(given)),
-      catalogs(dependencies),
+      catalogs(std::make_shared<Catalogs>(dependencies)),
       held(dependencies.clock, {}),
       session_events(dependencies.log, dependencies.clock),
       subscriptions(std::make_shared<Subscriptions>(dependencies, catalogs)),

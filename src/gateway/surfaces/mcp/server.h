@@ -42,7 +42,7 @@ class Server : public std::enable_shared_from_this<Server> {
   void release_session(const std::string& identity);
 
   const Dependencies dependencies;
-  Catalogs catalogs;
+  const std::shared_ptr<Catalogs> catalogs;
   CatalogPages pages;
   HeldCalls held;
   SessionEvents session_events;

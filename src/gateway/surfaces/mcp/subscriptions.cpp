@@ -30,8 +30,10 @@ void mix(std::size_t& digest, const fleet::AgentStatus& agent) {
 
 }  // namespace
 
-Subscriptions::Subscriptions(const Dependencies& dependencies, Catalogs& catalogs)
-    : dependencies_(dependencies), catalogs_(catalogs), worker_(dependencies.runtime.worker(0)) {}
+Subscriptions::Subscriptions(Dependencies dependencies, std::shared_ptr<Catalogs> catalogs)
+    : dependencies_(std::move(dependencies)),
+      catalogs_(std::move(catalogs)),
+      worker_(dependencies_.runtime.worker(0)) {}
 
 Subscriptions::~Subscriptions() {
   // A timer may only be destroyed where it runs.
@@ -64,7 +66,7 @@ Interest Subscriptions::honoured(const policy::Principal& principal, const Inter
 
 bool Subscriptions::add(const std::shared_ptr<Subscriber>& subscriber, Interest interest) {
   std::set<std::string> uris = std::exchange(interest.uris, {});
-  subscriber->seen_ = digests_for(*catalogs_.current(), *dependencies_.funnel.policy(), subscriber->principal);
+  subscriber->seen_ = digests_for(*catalogs_->current(), *dependencies_.funnel.policy(), subscriber->principal);
   {
     std::lock_guard lock(mutex_);
     const std::string& identity = subscriber->principal.identity();
@@ -126,7 +128,7 @@ void Subscriptions::unwatch(const std::shared_ptr<Subscriber>& subscriber, std::
 }
 
 void Subscriptions::fleet_changed() {
-  catalogs_.outdate();
+  catalogs_->outdate();
   gather();
 }
 
@@ -140,7 +142,7 @@ void Subscriptions::upstream_changed(const upstreams::Change& change) {
       updated_.insert(change.updated_resource);
     }
   }
-  if (change.tools || change.prompts || change.resources) catalogs_.outdate();
+  if (change.tools || change.prompts || change.resources) catalogs_->outdate();
   gather();
 }
 
@@ -173,7 +175,7 @@ void Subscriptions::flush() {
     subscribers.assign(subscribers_.begin(), subscribers_.end());
   }
   if (subscribers.empty()) return;
-  auto catalog = catalogs_.current();
+  auto catalog = catalogs_->current();
   auto policy = dependencies_.funnel.policy();
   std::map<std::string, Digests> by_scope;
   OwnDigests own_digests;

@@ -48,7 +48,7 @@ class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
  public:
   static constexpr std::size_t max_uris = 256;  // of one subscriber
 
-  Subscriptions(const Dependencies& dependencies, Catalogs& catalogs);
+  Subscriptions(Dependencies dependencies, std::shared_ptr<Catalogs> catalogs);
   ~Subscriptions();
 
   /// The part of `wanted` that can be honoured for this caller.
@@ -88,8 +88,8 @@ class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
                       const std::set<std::string>& updated, OwnDigests& known);
   [[nodiscard]] bool watch_upstream(const std::shared_ptr<Subscriber>& subscriber, const std::string& uri);
 
-  const Dependencies& dependencies_;
-  Catalogs& catalogs_;
+  const Dependencies dependencies_;
+  const std::shared_ptr<Catalogs> catalogs_;
   net::Worker& worker_;
   net::Timer timer_;                          // on worker_
   std::chrono::milliseconds looked_again_{};  // since the last change; on worker_
