@@ -251,7 +251,7 @@ TEST_F(ApprovalsTest, ARejectedCallIsDeniedWithTheReasonOfWhoRefused) {
   ASSERT_TRUE(result && result->has_value());
   EXPECT_EQ((*result)->outcome, Outcome::denied);
   EXPECT_EQ((*result)->reason, "approval_rejected");
-  EXPECT_THAT((*result)->body, HasSubstr("token:of-bob"));
+  EXPECT_THAT((*result)->body, HasSubstr("bob refused to approve this call"));
   EXPECT_THAT(actions(), Contains("tool_call:approval_rejected"));
 }
 
