@@ -18,6 +18,7 @@
 #include "cli/fleet_commands.h"
 #include "cli/gate_commands.h"
 #include "cli/mcp_command.h"
+#include "cli/upstream_commands.h"
 
 namespace hive::cli {
 
@@ -127,8 +128,7 @@ void add_fleet_commands(Program& program) {
   agents->callback([agents, list = interruptible(program.context, program.exit_code, run_agents)] {
     if (agents->get_subcommands().empty()) list();
   });
-  app.add_subcommand("upstreams", "the MCP servers behind the gateway")
-      ->callback(interruptible(program.context, program.exit_code, run_upstreams));
+  add_upstream_commands(app, program.context, program.exit_code);
   CLI::App* tools = app.add_subcommand("tools", "the tools that can be called");
   tools->add_option("--agent", program.tools_agent, "only the tools of this agent")->type_name("AGENT");
   tools->callback(interruptible(program.context, program.exit_code,

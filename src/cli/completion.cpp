@@ -9,6 +9,7 @@
 #include "cli/approval_view.h"
 #include "cli/command_line.h"
 #include "cli/fleet_view.h"
+#include "cli/upstream_view.h"
 #include "protocol/json.h"
 
 namespace hive::cli {
@@ -124,6 +125,9 @@ Candidates operands_of(const CLI::App& app, const Position& position, std::span<
     candidates.stays_attached = has_tool;
   } else if (parent == "approvals" && name != "list" && name != "watch") {
     if (position.positionals.empty()) candidates.words = names.approvals(name == "show" || name == "result");
+  } else if (parent == "upstreams" && name == "accept" && names.held_back) {
+    if (position.positionals.empty()) candidates.words = names.held_back("");
+    if (position.positionals.size() == 1) candidates.words = names.held_back(position.positionals.front());
   } else if (parent == "policy" || (parent == "config" && name == "apply")) {
     candidates.takes_file = true;
   }
@@ -162,6 +166,20 @@ std::vector<Candidate> approval_ids(const Context& context, bool all) {
     if (is_approval_id(approval.id)) ids.push_back({approval.id, approval.who() + ": " + approval.target()});
   }
   return ids;
+}
+
+std::vector<Candidate> held_back_names(const Context& context, const std::string& upstream) {
+  std::vector<Candidate> names;
+  auto body = ask_gateway(context, "/api/upstreams");
+  auto tools = body ? parse_held_back(*body) : std::unexpected(Error{});
+  if (!tools) return names;
+  for (const HeldBackView& tool : *tools) {
+    const std::string& name = upstream.empty() ? tool.upstream : tool.tool;
+    bool is_wanted = upstream.empty() || tool.upstream == upstream;
+    bool is_known = std::ranges::find(names, name, &Candidate::word) != names.end();
+    if (is_wanted && !is_known && is_plain_name(name)) names.push_back({name, ""});
+  }
+  return names;
 }
 
 FleetNames fleet_names(const Context& context, const std::string& tool) {
@@ -242,8 +260,10 @@ ExitCode run_complete(Context& context, const CLI::App& app, const std::string& 
     }
   } else if (kind == "words") {
     take_connection_options(context.options, words);
-    NameSource names{.fleet = [&context](const std::string& tool) { return fleet_names(context, tool); },
-                     .approvals = [&context](bool all) { return approval_ids(context, all); }};
+    NameSource names{
+        .fleet = [&context](const std::string& tool) { return fleet_names(context, tool); },
+        .approvals = [&context](bool all) { return approval_ids(context, all); },
+        .held_back = [&context](const std::string& upstream) { return held_back_names(context, upstream); }};
     Candidates candidates = complete_words(app, words, names);
     for (const Candidate& candidate : candidates.words)
       text += candidate.word + "\t" + one_line(candidate.description) + "\n";

@@ -43,6 +43,8 @@ struct NameSource {
   std::function<FleetNames(const std::string& tool)> fleet;
   /// The ids of requests for approval: those that wait, or all that are kept.
   std::function<std::vector<Candidate>(bool all)> approvals;
+  /// The upstream servers that hold back a tool, or the tools that one of them holds back.
+  std::function<std::vector<Candidate>(const std::string& upstream)> held_back = {};
 };
 
 /// Candidates for the last of `words` (the words behind "myrmex" up to the cursor; the last may be empty).

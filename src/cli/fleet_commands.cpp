@@ -127,19 +127,6 @@ ExitCode run_agents(Context& context) {
   return ExitCode::success;
 }
 
-ExitCode run_upstreams(Context& context) {
-  auto status = fetch_status(context);
-  if (!status) return context.fail_with(status.error());
-  if (context.format.json) {
-    context.output.write(pretty_json(status->fleet.raw_upstreams));
-  } else if (status->fleet.upstreams.empty()) {
-    context.output.write(no_upstream_text);
-  } else {
-    context.output.write(upstream_table(status->fleet, context));
-  }
-  return ExitCode::success;
-}
-
 ExitCode run_tools(Context& context, const std::string& agent) {
   auto gateway = context.gateway();
   if (!gateway) return context.fail_with(gateway.error());

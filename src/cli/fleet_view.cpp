@@ -68,10 +68,8 @@ Result<FleetView> parse_fleet(std::string_view body) {
   FleetView fleet;
   for (std::string_view raw : TRY(elements_of(members, "agents")))
     fleet.agents.push_back(TRY(parse_agent(raw)));
-  for (std::string_view raw : TRY(elements_of(members, "upstreams"))) {
-    Members upstream = TRY(object_of(raw, "upstream entry"));
-    fleet.upstreams.push_back({text_of(upstream, "name"), text_of(upstream, "url"), text_of(upstream, "status")});
-  }
+  for (std::string_view raw : TRY(elements_of(members, "upstreams")))
+    fleet.upstreams.push_back(TRY(parse_upstream(raw)));
   fleet.raw_agents = raw_array(members, "agents");
   fleet.raw_upstreams = raw_array(members, "upstreams");
   if (auto pending = json::find(members, "pending_approvals")) {

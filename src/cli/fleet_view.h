@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/upstream_view.h"
 
 namespace hive::cli {
 
@@ -17,12 +18,6 @@ struct AgentView {
   std::vector<std::string> ports;
   bool online = true;  ///< gateways of the reference list only agents that are
   std::string last_seen;
-};
-
-struct UpstreamView {
-  std::string name;
-  std::string url;
-  std::string status;
 };
 
 struct FleetView {
