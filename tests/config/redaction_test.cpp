@@ -112,7 +112,7 @@ TEST(Redaction, KnowsEverySecretMemberOfTheConfigurationAsASecretKey) {
 }
 
 TEST(Redaction, KnowsEverySecretOfAnUpstreamServer) {
-  std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  std::filesystem::path root = HIVE_SOURCE_DIR;
   std::string header = read_file((root / "src/config/gateway_config.h").string(), 1 << 20).value_or("");
   std::size_t start = header.find("struct UpstreamConfig {");
   ASSERT_NE(start, std::string::npos);
