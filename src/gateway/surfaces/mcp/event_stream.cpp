@@ -8,7 +8,7 @@ namespace hive::mcp_surface {
 namespace {
 
 /// What may wait for a worker that is busy; the server bounds what waits for the client.
-constexpr std::size_t max_queued_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_queued_bytes = std::size_t{4} << 20;
 
 /// Messages are one line; should one not be, its breaks stand between JSON tokens and mean nothing.
 void append_line(std::string& out, std::string_view text) {
@@ -69,8 +69,9 @@ void EventStream::queue(Item item) {
   if (ended_) return;
   std::lock_guard lock(mutex_);
   if (overflowed_) return;
-  // What is queued already counts, not the message: a single large answer is no flood.
-  overflowed_ = queued_bytes_ >= max_queued_bytes;
+  // What is queued already counts, not the message: a single large answer is no flood, nor is what ends the stream.
+  bool is_message = item.kind == Kind::message || item.kind == Kind::text;
+  overflowed_ = is_message && queued_bytes_ >= max_queued_bytes;
   queued_bytes_ += item.text.size() + (item.message ? item.message->size() : 0);
   queue_.push_back(std::move(item));
 }

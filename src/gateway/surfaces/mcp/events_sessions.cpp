@@ -47,8 +47,9 @@ void EventsSessions::open(rest::McpRequest request) {
                    refusal_response(429, protocol::internal_error_code,
                                     fmt::format("{} event streams are open already; close some", quota_->max())));
   }
-  std::shared_ptr<Session> session =
-      core_->open_session({std::move(request.principal), request.surface, std::move(request.request_id)});
+  Client client{request.principal, request.surface, request.request_id};
+  std::shared_ptr<Session> session = core_->open_session(client);
+  if (!session && others_->make_room(request.principal.identity())) session = core_->open_session(client);
   if (!session) {
     return respond(request, refusal_response(503, protocol::internal_error_code, "too many sessions are open"));
   }

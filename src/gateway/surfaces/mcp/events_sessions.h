@@ -10,6 +10,7 @@
 
 #include "gateway/surfaces/mcp/core.h"
 #include "gateway/surfaces/mcp/event_stream.h"
+#include "gateway/surfaces/mcp/http_sessions.h"
 #include "gateway/surfaces/mcp/stream_quota.h"
 #include "gateway/surfaces/rest/mcp_endpoint.h"
 
@@ -19,8 +20,10 @@ namespace hive::mcp_surface {
 /// what it sends. A session ends with its stream. Thread-safe.
 class EventsSessions : public std::enable_shared_from_this<EventsSessions> {
  public:
-  EventsSessions(std::shared_ptr<Core> core, std::shared_ptr<StreamQuota> quota, std::chrono::milliseconds heartbeat)
-      : core_(std::move(core)), quota_(std::move(quota)), heartbeat_(heartbeat) {}
+  /// `others` are asked to make room when the core has none left.
+  EventsSessions(std::shared_ptr<Core> core, std::shared_ptr<StreamQuota> quota, std::shared_ptr<HttpSessions> others,
+                 std::chrono::milliseconds heartbeat)
+      : core_(std::move(core)), quota_(std::move(quota)), others_(std::move(others)), heartbeat_(heartbeat) {}
 
   /// GET /sse.
   void open(rest::McpRequest request);
@@ -44,6 +47,7 @@ class EventsSessions : public std::enable_shared_from_this<EventsSessions> {
 
   const std::shared_ptr<Core> core_;
   const std::shared_ptr<StreamQuota> quota_;
+  const std::shared_ptr<HttpSessions> others_;
   const std::chrono::milliseconds heartbeat_;
   std::atomic<bool> is_closed_ = false;
   mutable std::mutex mutex_;

@@ -54,8 +54,8 @@ class Endpoint final : public HttpEndpoint, public std::enable_shared_from_this<
         options_(options),
         core_(std::move(core)),
         quota_(std::make_shared<StreamQuota>(options.max_streams_per_identity)),
-        events_(std::make_shared<EventsSessions>(core_, quota_, options.heartbeat)),
-        sessions_(std::make_shared<HttpSessions>(clock, options.sessions)) {}
+        sessions_(std::make_shared<HttpSessions>(clock, options.sessions)),
+        events_(std::make_shared<EventsSessions>(core_, quota_, sessions_, options.heartbeat)) {}
 
   void start() {
     keeper_.post([weak = weak_from_this()] {
@@ -250,8 +250,8 @@ class Endpoint final : public HttpEndpoint, public std::enable_shared_from_this<
   const HttpOptions options_;
   const std::shared_ptr<Core> core_;
   const std::shared_ptr<StreamQuota> quota_;
-  const std::shared_ptr<EventsSessions> events_;
   const std::shared_ptr<HttpSessions> sessions_;
+  const std::shared_ptr<EventsSessions> events_;
   net::Timer sweep_timer_;  // on the keeper only
   std::atomic<bool> is_closed_ = false;
 };

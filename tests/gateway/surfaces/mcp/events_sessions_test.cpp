@@ -67,6 +67,15 @@ TEST_F(EventsTest, ASessionIsItsOwnersAlone) {
   EXPECT_TRUE(core->legacy.requests().empty());
 }
 
+TEST_F(EventsTest, ASessionThatWasLeftBehindMakesRoom) {
+  core->max_sessions = 1;
+  begin_session();
+  RawClient client = connect();
+  open(client);
+  EXPECT_TRUE(core->sessions().at(0)->is_closed);
+  EXPECT_EQ(status_of(send("GET", "/sse", "")), 503u);
+}
+
 TEST_F(EventsTest, TheStreamNeedsAnAcceptThatAdmitsIt) {
   EXPECT_EQ(status_of(send("GET", "/sse", "Accept: application/json\r\n")), 406u);
 }

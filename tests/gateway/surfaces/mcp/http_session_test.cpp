@@ -287,6 +287,17 @@ TEST_F(HttpSessionTest, AnAnswerThatIsTooLargeToKeepEndsTheStreamWithAnErrorInst
   EXPECT_LT(rest.size(), 4096u);
 }
 
+TEST_F(HttpSessionTest, AnAnswerLargerThanAllQueuesReachesAClientThatReads) {
+  core->legacy.answer = [](Received& request) {
+    request.progress(1);
+    request.finish("{\"x\":\"" + std::string(6 << 20, 'x') + "\"}");
+  };
+  RawClient client = connect();
+  client.send(request_text("POST", "/mcp", begin_session(), call_body("42")));
+  std::string stream = client.read_until("0\r\n\r\n");
+  EXPECT_TRUE(contains(stream, "x\"}}\n\n")) << stream.size();
+}
+
 TEST_F(HttpSessionTest, WhatBelongsToNoRequestGoesToTheListener) {
   std::string session = begin_session();
   EXPECT_FALSE(core_session()->say("{}"));
