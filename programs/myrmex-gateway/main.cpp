@@ -1,14 +1,18 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/unique_fd.h"
 #include "config/gateway_check.h"
 #include "config/gateway_config.h"
 #include "net/vault/vault.h"
@@ -41,7 +45,38 @@ void report(const hive::Error& error) {
   std::fprintf(stderr, "myrmex-gateway: %s\n", error.message.c_str());
 }
 
-int run(const std::string& config_path) {
+// Of the client that speaks MCP with us. What else in this process or in its children may use standard input and output
+// finds nothing to read, and its words among the logs.
+struct StandardStreams {
+  hive::UniqueFd in;
+  hive::UniqueFd out;
+};
+
+hive::Result<StandardStreams> take_standard_streams() {
+  constexpr int first_own = 3;
+  StandardStreams streams;
+  streams.in.reset(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, first_own));
+  streams.out.reset(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, first_own));
+  hive::UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!streams.in || !streams.out || !nothing) {
+    return std::unexpected(hive::system_error(errno, "--mcp-stdio: standard input and output"));
+  }
+  if (dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    return std::unexpected(hive::system_error(errno, "--mcp-stdio: standard input and output"));
+  }
+  return streams;
+}
+
+int run(const std::string& config_path, bool with_stdio) {
+  StandardStreams streams;
+  if (with_stdio) {
+    auto taken = take_standard_streams();
+    if (!taken) {
+      report(taken.error());
+      return exit_configuration;
+    }
+    streams = *std::move(taken);
+  }
   auto config = hive::config::load_gateway_config(config_path,
                                                   hive::net::vault::with_vault(hive::config::SecretSources::system()));
   if (!config) {
@@ -56,6 +91,10 @@ int run(const std::string& config_path) {
     report(service.error());
     return exit_configuration;
   }
+  if (with_stdio) {
+    // The end of the client is the end of the program, like a signal.
+    (*service)->serve_stdio(streams.in.get(), streams.out.get(), [] { kill(getpid(), SIGTERM); });
+  }
   sd_notify(0, "READY=1");
   while (true) {
     int signal = 0;
@@ -69,7 +108,12 @@ int run(const std::string& config_path) {
     sd_notify(0, "READY=1");
   }
   sd_notify(0, "STOPPING=1");
-  (*service)->stop(std::chrono::seconds(10));
+  if (with_stdio) {
+    // Clients kill a server that is not gone after two seconds or so.
+    (*service)->stop(std::chrono::milliseconds(200), std::chrono::milliseconds(400));
+  } else {
+    (*service)->stop(std::chrono::seconds(10));
+  }
   return 0;
 }
 
@@ -108,11 +152,15 @@ int main(int argc, char** argv) {
       "Signals: SIGTERM drains and stops, SIGHUP reloads the configuration.\n\n"
       "Examples:\n"
       "  myrmex-gateway --check-config /etc/myrmex/gateway_config.json\n"
-      "  myrmex-gateway --config /etc/myrmex/gateway_config.json");
+      "  myrmex-gateway --config /etc/myrmex/gateway_config.json\n"
+      "  myrmex-gateway --mcp-stdio --config ~/hive/gateway_config.json");
   std::string config_path = "gateway_config.json";
   std::string check_path;
   app.add_option("--config", config_path, "The configuration file")->capture_default_str()->type_name("FILE");
   app.add_option("--check-config", check_path, "Check a configuration file and stop")->type_name("FILE");
+  bool with_stdio = false;
+  app.add_flag("--mcp-stdio", with_stdio,
+               "Serve MCP on standard input and output as well, with the role stdio_role; end when the input ends");
   app.set_version_flag("--version", "myrmex-gateway " HIVE_VERSION);
   try {
     app.parse(arguments);
@@ -121,5 +169,5 @@ int main(int argc, char** argv) {
   }
   // Vault is asked for secrets already while the configuration is read.
   std::signal(SIGPIPE, SIG_IGN);
-  return check_path.empty() ? run(config_path) : check(check_path);
+  return check_path.empty() ? run(config_path, with_stdio) : check(check_path);
 }

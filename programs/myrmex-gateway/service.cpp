@@ -28,6 +28,7 @@
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
 #include "gateway/store/database.h"
+#include "gateway/surfaces/mcp/stdio_endpoint.h"
 #include "gateway/surfaces/rest/api.h"
 #include "mcp_side.h"
 #include "net/http/certificate.h"
@@ -40,6 +41,8 @@ namespace hive::gateway {
 
 namespace {
 
+constexpr std::string_view stdio_name = "stdio";
+
 size_t worker_count(const config::GatewayConfig& config) {
   if (config.workers > 0) return config.workers;
   return std::max(1U, std::thread::hardware_concurrency());
@@ -48,6 +51,16 @@ size_t worker_count(const config::GatewayConfig& config) {
 // A gateway's name in its checkpoints; it must stay the same for the life of the log.
 std::string log_origin(const config::GatewayConfig& config) {
   return "myrmex-hive/" + config.gateway_id;
+}
+
+// Whoever started the program with --mcp-stdio.
+policy::Principal stdio_principal(const config::GatewayConfig& config) {
+  auto grant = std::make_shared<policy::Grant>();
+  grant->kind = policy::CredentialKind::internal;
+  grant->rule = config.where("stdio_role");
+  return {.name = std::string(stdio_name),
+          .role = policy::role_from_string(config.stdio_role).value_or(policy::Role::read_only),
+          .grant = std::move(grant)};
 }
 
 // Which settings differ and are read at the start only.
@@ -98,6 +111,7 @@ struct Service::State {
   std::unique_ptr<store::Database> database;
   std::shared_ptr<calls::Approvals> approvals;
   std::unique_ptr<McpSide> mcp;
+  std::unique_ptr<mcp_surface::StdioEndpoint> stdio;
   std::unique_ptr<net::ssh::Server> ssh_server;
   std::unique_ptr<net::http::Server> https_server;
   std::unique_ptr<net::http::Server> http_server;
@@ -121,7 +135,7 @@ struct Service::State {
   Result<void> listen_https();
   Result<void> listen_http();
   net::http::Handler handler();
-  void close_http();
+  void close_http(std::chrono::milliseconds limit);
   void wait_for_workers();
   void wait_for_records();
 };
@@ -157,8 +171,11 @@ Result<void> Service::State::open_approvals() {
   if (log == nullptr) return {};
   calls::Approvals::Dependencies dependencies{
       .database = *database, .funnel = *funnel, .runtime = runtime, .log = log.get(), .clock = clock};
-  dependencies.refresh = [this](const policy::Principal& principal) {
-    return settings.load()->authenticator->refresh(principal);
+  dependencies.refresh = [this](const policy::Principal& principal) -> std::optional<policy::Principal> {
+    auto now = settings.load();
+    bool is_internal = principal.grant != nullptr && principal.grant->kind == policy::CredentialKind::internal;
+    if (is_internal && principal.name == stdio_name) return stdio_principal(*now->config);
+    return now->authenticator->refresh(principal);
   };
   dependencies.time_to_live = [this] { return settings.load()->config->approval_ttl; };
   approvals = TRY(calls::Approvals::open(std::move(dependencies), {}));
@@ -398,7 +415,18 @@ Result<void> Service::reload() {
   return {};
 }
 
-void Service::stop(std::chrono::milliseconds patience) {
+void Service::serve_stdio(int in_fd, int out_fd, std::function<void()> ended) {
+  mcp_surface::StdioEndpoint::Options options;
+  options.in_fd = in_fd;
+  options.out_fd = out_fd;
+  options.principal = [state = state_.get()] { return stdio_principal(*state->settings.load()->config); };
+  options.ended = std::move(ended);
+  state_->stdio =
+      mcp_surface::StdioEndpoint::start(*state_->mcp->core(), state_->runtime.next_worker(), std::move(options));
+  log::info("serving MCP on standard input and output", {{"role", state_->settings.load()->config->stdio_role}});
+}
+
+void Service::stop(std::chrono::milliseconds patience, std::chrono::milliseconds last_words) {
   State& state = *state_;
   {
     std::lock_guard lock(state.reload_mutex);
@@ -418,12 +446,12 @@ void Service::stop(std::chrono::milliseconds patience) {
   if (all_ended.wait_for(patience) != std::future_status::ready) {
     log::warning("withdrawing the calls that still run", {{"calls_in_flight", state.funnel->in_flight()}});
     state.funnel->cancel_all("the gateway stops");
-    // A tunnel answers a cancellation, or gives up on it, within 5 s.
-    if (all_ended.wait_for(std::chrono::seconds(8)) != std::future_status::ready) {
+    if (all_ended.wait_for(last_words) != std::future_status::ready) {
       log::error("some calls did not end", {{"calls_in_flight", state.funnel->in_flight()}});
     }
   }
-  state.close_http();
+  state.stdio.reset();
+  state.close_http(std::min<std::chrono::milliseconds>(last_words, std::chrono::seconds(2)));
   state.mcp->close_upstreams();
   state.fleet->close("the gateway stops");
   state.api->flush();
@@ -447,9 +475,9 @@ void Service::stop(std::chrono::milliseconds patience) {
 }
 
 // The last answers are still being written when the last call has ended.
-void Service::State::close_http() {
+void Service::State::close_http(std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds pause{5};
-  auto deadline = clock.steady_now() + std::chrono::seconds(2);
+  auto deadline = clock.steady_now() + limit;
   for (net::http::Server* server : {https_server.get(), http_server.get()}) {
     if (server == nullptr) continue;
     server->drain();

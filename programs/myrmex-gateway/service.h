@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,8 +23,13 @@ class Service {
   /// log.
   Result<void> reload();
 
-  /// Takes no new calls, waits at most `patience` for running ones, withdraws the rest, records the end and closes.
-  void stop(std::chrono::milliseconds patience);
+  /// Serves MCP on two descriptors as well, to the program that started this one. They stay open until stop(). `ended`
+  /// is called at most once, on a worker, when that program has closed its side; it must not block.
+  void serve_stdio(int in_fd, int out_fd, std::function<void()> ended);
+
+  /// Takes no new calls, waits at most `patience` for running ones, withdraws the rest, gives them `last_words` to end
+  /// (a tunnel answers a cancellation, or gives up on it, within 5 s), records the end and closes.
+  void stop(std::chrono::milliseconds patience, std::chrono::milliseconds last_words = std::chrono::seconds(8));
 
  private:
   struct State;

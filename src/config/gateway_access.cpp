@@ -180,6 +180,10 @@ void read_proxy_role(Reader& reader, const Value& value, GatewayDraft& draft) {
   store_optional_role<&GatewayDraft::trusted_proxy_role>(reader, value, draft);
 }
 
+void read_stdio_role(Reader& reader, const Value& value, GatewayDraft& draft) {
+  store_optional_role<&GatewayDraft::stdio_role>(reader, value, draft);
+}
+
 void read_proxy_addresses(Reader& reader, const Value& value, GatewayDraft& draft) {
   for (const Value& element : reader.elements(value)) {
     std::optional<std::string> text = reader.non_empty_string(element);

@@ -13,6 +13,7 @@ void read_tokens(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_scoped_tokens(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_client_ca(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_mtls_role(Reader& reader, const Value& value, GatewayDraft& draft);
+void read_stdio_role(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_mtls_cn_roles(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_proxy_identity_header(Reader& reader, const Value& value, GatewayDraft& draft);
 void read_proxy_secret_header(Reader& reader, const Value& value, GatewayDraft& draft);

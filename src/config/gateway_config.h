@@ -84,6 +84,7 @@ struct GatewayConfig {
   std::string trusted_proxy_identity_header;         ///< lower case
   std::string trusted_proxy_role = "operator";
   std::vector<std::string> trusted_proxy_addresses;  ///< addresses and networks (CIDR) of the proxies; checked
+  std::string stdio_role = "operator";               ///< of the client that --mcp-stdio serves
   std::string oidc_issuer;                           ///< https URL, or http on loopback; empty: off
   std::string oidc_audience;
   std::string oidc_role_claim = "groups";

@@ -165,6 +165,7 @@ constexpr Key<D> rows[] = {
     {{.name = "trusted_proxy_addresses", .type = "list of addresses and networks", .default_value = "[]"},
      read_proxy_addresses},
     {{.name = "trusted_proxy_role", .type = "role", .default_value = "operator"}, read_proxy_role},
+    {{.name = "stdio_role", .type = "role", .default_value = "operator"}, read_stdio_role},
     {{.name = "oidc_issuer", .type = "URL", .default_value = ""}, read_oidc_issuer},
     {{.name = "oidc_audience", .type = "string", .default_value = ""}, store_string<&D::oidc_audience>},
     {{.name = "oidc_role_claim", .type = "string", .default_value = "groups"}, read_oidc_role_claim},

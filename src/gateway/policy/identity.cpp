@@ -49,8 +49,9 @@ Result<void> check_identity(std::string_view identity) {
   if (equal_ignoring_case(identity.substr(0, token_prefix.size()), token_prefix)) {
     return fail(ErrorCode::invalid_argument, "names that begin with \"token:\" belong to tokens");
   }
-  if (equal_ignoring_case(identity, "gateway") || equal_ignoring_case(identity, "system")) {
-    return fail(ErrorCode::invalid_argument, "\"gateway\" and \"system\" are names of the gateway itself");
+  for (std::string_view own : {"gateway", "system", "stdio"}) {
+    if (!equal_ignoring_case(identity, own)) continue;
+    return fail(ErrorCode::invalid_argument, "\"gateway\", \"system\" and \"stdio\" are names of the gateway itself");
   }
   return {};
 }

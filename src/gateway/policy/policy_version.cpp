@@ -101,6 +101,7 @@ std::string policy_version(const config::GatewayConfig& config) {
   digest.add(config.trusted_proxy_secret_header);
   digest.add(config.trusted_proxy_identity_header);
   digest.add(config.trusted_proxy_role);
+  digest.add(config.stdio_role);
   digest.add(config.trusted_proxy_addresses);
   digest.add(config.oidc_issuer);
   digest.add(config.oidc_ca_cert_path);

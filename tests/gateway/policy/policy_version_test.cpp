@@ -65,6 +65,7 @@ TEST(PolicyVersion, ChangesWithEverythingThatDecides) {
       [](Config& c) { c.mtls_cn_roles["ann"] = "operator"; },
       [](Config& c) { c.trusted_proxy_secret = config::Secret("x"); },
       [](Config& c) { c.trusted_proxy_role = "admin"; },
+      [](Config& c) { c.stdio_role = "admin"; },
       [](Config& c) { c.trusted_proxy_addresses = {"10.0.0.1"}; },
       [](Config& c) { c.oidc_issuer = "https://id.example.org"; },
       [](Config& c) { c.oidc_audience = "https://id.example.org"; },
