@@ -187,7 +187,7 @@ class CoreTest : public testing::Test {
   }
 
   ManualClock clock;
-  net::Runtime runtime{1};
+  net::Runtime runtime{2};
   FakeFleet fleet;
   FakeFunnel funnel;
   FakeUpstreams upstreams;

@@ -71,6 +71,31 @@ TEST_F(ToolCallTest, AnErrorOfAnAgentIsAResultWithIsError) {
   EXPECT_TRUE(modern("tools/call", metrics_call).result().at("isError").as_bool());
 }
 
+TEST_F(ToolCallTest, ANameThatWouldBeTooLongIsShortenedAndStillFound) {
+  std::string id(60, 'e');
+  add_agent(id);
+  start();
+  std::vector<std::string> tools = names(modern("tools/list").result(), "tools");
+  auto shortened = std::ranges::find_if(tools, [](const std::string& name) { return name.starts_with("eeee"); });
+  ASSERT_NE(shortened, tools.end());
+  EXPECT_LE(shortened->size(), 64u);
+  Asked asked = modern("tools/call", R"({"name":")" + *shortened + "\"}");
+  EXPECT_EQ(funnel.at(0)->call.agent, id);
+  EXPECT_EQ(funnel.at(0)->call.tool, "get_metrics");
+  funnel.at(0)->end(success(R"({"content":[]})"));
+  EXPECT_TRUE(asked.result().is_object());
+}
+
+TEST_F(ToolCallTest, ProgressForTheOldestRevisionIsNumbersAlone) {
+  start();
+  auto session = open("{}", admin(), "2024-11-05");
+  Asked asked = legacy(session, "tools/call", R"({"name":"edge-1__get_metrics","_meta":{"progressToken":3}})");
+  auto running = funnel.at(0);
+  running->progress(R"({"progressToken":"18","progress":1,"message":"one"})");
+  EXPECT_EQ(asked.reply->sent(1).at(0), R"({"jsonrpc":"2.0","method":"notifications/progress","params":)"
+                                        R"({"progressToken":3,"progress":1}})");
+}
+
 TEST_F(ToolCallTest, AnUnknownToolIsAnErrorAndReachesNobody) {
   start();
   for (const char* name : {"nothing", "edge-1__nothing", "edge-9__get_metrics", "__x", "edge-1__", ""}) {
