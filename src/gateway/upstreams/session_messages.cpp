@@ -144,7 +144,8 @@ void McpSession::on_log_message(std::string_view raw_params, std::uint64_t strea
   auto level = raw_level ? json::decode_string(*raw_level) : std::nullopt;
   auto severity = level ? mcp::log_severity(*level) : std::nullopt;
   auto threshold = wanted ? mcp::log_severity(*wanted) : std::nullopt;
-  if (severity && threshold && *severity >= *threshold) caller->notify("notifications/message", raw_params);
+  // RFC 5424 counts from the worst, which is 0.
+  if (severity && threshold && *severity <= *threshold) caller->notify("notifications/message", raw_params);
 }
 
 std::shared_ptr<Caller> McpSession::caller_for(std::uint64_t stream, std::string_view capability,

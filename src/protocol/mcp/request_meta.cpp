@@ -26,9 +26,10 @@ bool is_token(std::string_view raw) {
   return !raw.empty() && raw.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Those that a request may name, as server/discover lists them: the older ones begin with initialize.
 std::string supported_revisions() {
   std::string list = "[";
-  for (Revision revision : all_revisions() | std::views::reverse) {
+  for (Revision revision : all_revisions() | std::views::reverse | std::views::filter(is_modern)) {
     if (list.size() > 1) list += ',';
     json::append_string(list, to_string(revision));
   }
