@@ -24,9 +24,16 @@ class Caller {
   [[nodiscard]] virtual std::optional<std::string> log_level() const = 0;
   /// Whether the client wants progress of this request.
   [[nodiscard]] virtual bool wants_progress() const = 0;
+  /// Whether the client keeps a session itself, as in the older revisions. A server that can is then spoken to in a
+  /// session as well: streams that are resumed exist in sessions alone.
+  [[nodiscard]] virtual bool keeps_session() const { return false; }
 
   /// notifications/progress (without a token: the caller puts its own in) or notifications/message, before the end.
   virtual void notify(std::string_view method, std::string_view raw_params) = 0;
+
+  /// The server has closed the stream of this request and gives the answer to who comes back for it. A client that can
+  /// come back may be sent away meanwhile.
+  virtual void interrupted() {}
 
   /// A question of the other side that only this client can answer: elicitation/create, sampling/createMessage,
   /// roots/list. `done` gets the raw result object, or why there is none; it may be called never if the request ends

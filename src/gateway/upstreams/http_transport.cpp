@@ -239,7 +239,11 @@ void HttpTransport::on_done(const StreamPtr& stream, const Result<ClientResponse
   bool was_stream = stream->reader != nullptr;
   bool can_resume = !stream->is_modern && !stream->is_initialize && !stream->last_id.empty();
   // A resumption that cannot connect now may do so a little later.
-  if (can_resume && stream->attempts < max_attempts && (!result || was_stream)) return resume_later(stream);
+  if (can_resume && stream->attempts < max_attempts && (!result || was_stream)) {
+    if (result && events_.on_interrupted) events_.on_interrupted(stream->ticket);
+    if (!is_closed() && !stream->is_answered) resume_later(stream);
+    return;
+  }
   if (!result) {
     RequestFailure failure = failure_of_exchange(result.error());
     if (stream->is_opened) failure.kind = ReplyKind::lost;  // that was a resumption; the server had it long before

@@ -81,6 +81,15 @@ void McpSession::open_transport() {
                                    .code = failure.code});
             });
           },
+      .on_interrupted =
+          [guarded](std::uint64_t ticket) {
+            guarded([&](McpSession& self) {
+              auto entry = self.in_flight_.find(ticket);
+              if (entry == self.in_flight_.end() || entry->second.caller == nullptr) return;
+              auto caller = entry->second.caller;
+              caller->interrupted();
+            });
+          },
       .on_closed =
           [guarded](const Error& error) {
             guarded([&](McpSession& self) {

@@ -195,6 +195,7 @@ void Server::on_ready(const std::shared_ptr<Session>& session, const ServerInfo&
 void Server::on_main_ready(const ServerInfo& info) {
   bool was_connected_before = info_.has_value();
   info_ = info;
+  has_no_sessions_ = false;
   last_error_.clear();
   {
     std::lock_guard lock(mutex_);
@@ -227,6 +228,9 @@ void Server::on_closed(const std::shared_ptr<Session>& session, const Error& err
   if (stopped_ || session->phase == Session::Phase::ended) return;
   bool was_ready = session->phase == Session::Phase::ready;
   bool is_main = session == main_;
+  // Of a modern server a session was only the better way.
+  bool goes_without = !is_main && !was_ready && info_ && mcp::is_modern(info_->revision);
+  if (goes_without) has_no_sessions_ = true;
   std::vector<std::uint64_t> waiting = std::exchange(session->waiting, {});
   std::set<std::uint64_t> in_flight = std::exchange(session->in_flight, {});
   if (is_main) {
@@ -251,7 +255,7 @@ void Server::on_closed(const std::shared_ptr<Session>& session, const Error& err
     auto pending = pending_.find(ticket);
     if (pending == pending_.end()) continue;
     pending->second.session.reset();
-    if (is_main) {
+    if (is_main || goes_without) {
       route(ticket);
     } else {
       answer(ticket, unanswered(ReplyKind::not_sent, "upstream_offline",

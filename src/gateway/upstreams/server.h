@@ -83,6 +83,7 @@ class Server final : public std::enable_shared_from_this<Server> {
   void wait_for(const std::shared_ptr<Session>& session, std::uint64_t ticket);
   void stop_waiting(std::uint64_t ticket, const Pending& pending);
   void dispatch(const std::shared_ptr<Session>& session, std::uint64_t ticket);
+  [[nodiscard]] bool wants_own_session(const Caller& caller) const;
   std::shared_ptr<Session> own_session(const Caller& caller);
   bool make_room();
   void set_level(const std::shared_ptr<Session>& session, const std::string& level);
@@ -130,9 +131,10 @@ class Server final : public std::enable_shared_from_this<Server> {
   std::string last_error_;
   std::uint64_t uses_ = 0;
   Backoff backoff_;
-  unsigned failures_ = 0;       ///< since the last useful session
-  bool is_reopened_ = false;    ///< since then, because the server had forgotten the session
-  bool was_announced_ = false;  ///< that it is connected, or that it is not
+  bool has_no_sessions_ = false;  ///< a modern server that opened none, as far as is known
+  unsigned failures_ = 0;         ///< since the last useful session
+  bool is_reopened_ = false;      ///< since then, because the server had forgotten the session
+  bool was_announced_ = false;    ///< that it is connected, or that it is not
   bool is_announced_up_ = false;
   net::Timer reconnect_;
   net::Timer settled_;

@@ -80,8 +80,7 @@ void Server::route(std::uint64_t ticket) {
   auto found = pending_.find(ticket);
   if (found == pending_.end()) return;
   const std::shared_ptr<Caller>& caller = found->second.request.caller;
-  // A modern request says everything itself; only a server that keeps state has to know whom it talks to.
-  bool is_own = info_ && !mcp::is_modern(info_->revision) && caller != nullptr && needs_own_session(*caller);
+  bool is_own = caller != nullptr && wants_own_session(*caller);
   if (is_own) {
     if (auto session = sessions_.find(session_key(*caller)); session != sessions_.end()) {
       return dispatch(session->second, ticket);
@@ -92,6 +91,7 @@ void Server::route(std::uint64_t ticket) {
   if (!main_is(Session::Phase::ready)) return answer_offline(ticket);
   if (!is_own) return dispatch(main_, ticket);
   if (std::shared_ptr<Session> session = own_session(*caller)) return wait_for(session, ticket);
+  if (mcp::is_modern(info_->revision)) return dispatch(main_, ticket);
   answer(ticket, not_sent("upstream_busy",
                           fmt::format("{} callers have sessions with the upstream server {}; try again in a minute",
                                       sessions_.size(), quote(config_.name))));
@@ -115,6 +115,14 @@ void Server::wait_for(const std::shared_ptr<Session>& session, std::uint64_t tic
 
 void Server::stop_waiting(std::uint64_t ticket, const Pending& pending) {
   std::erase(pending.session != nullptr ? pending.session->waiting : early_, ticket);
+}
+
+// A modern request says everything itself; only a server that keeps state has to know whom it talks to. A server of
+// both eras is spoken to in that of the client where that costs no child.
+bool Server::wants_own_session(const Caller& caller) const {
+  if (!info_) return false;
+  if (!mcp::is_modern(info_->revision)) return needs_own_session(caller);
+  return config_.transport == "http" && !has_no_sessions_ && caller.keeps_session();
 }
 
 std::shared_ptr<Session> Server::own_session(const Caller& caller) {

@@ -43,6 +43,8 @@ struct TransportEvents {
   /// A message. `stream` is the ticket of the request on whose answer it came, 0 for the stream that all share.
   std::function<void(std::string_view text, std::uint64_t stream)> on_message;
   std::function<void(std::uint64_t ticket, const RequestFailure&)> on_failed;
+  /// The server has ended the stream of this request before the answer; the transport goes back for it.
+  std::function<void(std::uint64_t ticket)> on_interrupted;
   std::function<void(const Error&)> on_closed;  ///< nothing follows
 };
 

@@ -114,6 +114,12 @@ void Exchange::send(std::string message) {
   });
 }
 
+void Exchange::interrupt() {
+  worker_.dispatch([self = shared_from_this()] {
+    if (!self->over_) self->reply_->interrupt();
+  });
+}
+
 void Exchange::progress(std::string_view raw_params) {
   if (!wants_progress()) return;
   if (worker_.runs_here()) return send_progress(raw_params);

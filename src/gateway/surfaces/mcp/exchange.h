@@ -74,6 +74,9 @@ class Exchange final : public Running, public std::enable_shared_from_this<Excha
   /// notifications/message, if the client wants its level. Any thread.
   void log_message(std::string_view raw_params);
 
+  /// Sends a client that can come back for the answer away meanwhile. Any thread.
+  void interrupt();
+
   /// One timer for whoever handles the request; gone with the answer.
   void set_timer(std::chrono::milliseconds delay, net::Task task);
 

@@ -203,6 +203,10 @@ void UpstreamCall::notify(std::string_view method, std::string_view raw_params) 
   if (method == "notifications/message") current->log_message(raw_params);
 }
 
+void UpstreamCall::interrupted() {
+  if (ExchangePointer current = exchange()) current->interrupt();
+}
+
 void UpstreamCall::ask(std::string method, std::string raw_params,
                        std::move_only_function<void(Result<std::string>)> done) {
   std::string_view capability = mcp::capability_of(method);

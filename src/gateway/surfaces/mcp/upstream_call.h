@@ -46,6 +46,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   [[nodiscard]] const std::string& capabilities() const override { return capabilities_; }
   [[nodiscard]] std::optional<std::string> log_level() const override;
   [[nodiscard]] bool wants_progress() const override;
+  [[nodiscard]] bool keeps_session() const override { return !is_modern_; }
+  void interrupted() override;
   void notify(std::string_view method, std::string_view raw_params) override;
   void ask(std::string method, std::string raw_params,
            std::move_only_function<void(Result<std::string>)> done) override;
