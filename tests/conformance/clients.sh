@@ -2,6 +2,7 @@
 # Drives an MCP server with real clients: the Inspector's command line and both TypeScript SDKs. README.md has the story.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/conformance/common.sh
 . "$here/common.sh"
 
 usage() {
@@ -24,7 +25,7 @@ skipped, 2 the run could not be made.
 TEXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; esac
-[ $# -ge 2 ] && [ $# -le 3 ] || { usage >&2; exit 2; }
+if [ $# -lt 2 ] || [ $# -gt 3 ]; then usage >&2; exit 2; fi
 url=$1
 read_token "$2"
 cacert=${3:-}
@@ -66,6 +67,7 @@ if (what === "tools/list") {
 inspector() {
   local where=$1 what reason code; shift
   local message='inspector says "hi" to the gr\u00fc\u00dfe' text
+  # shellcheck disable=SC2016 # JavaScript
   text=$("$NODE22" -p '`inspector says "hi" to the gr\u00fc\u00dfe`')
   for what in tools/list tools/call; do
     local arguments=(--method "$what" --format json -q)

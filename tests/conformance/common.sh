@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Shared by run.sh and clients.sh: the pinned packages, nginx, the token. Source it, don't run it.
+# shellcheck disable=SC2034 # what it sets is for them
 
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 

@@ -84,6 +84,7 @@ function judge(scenario, checks) {
   else if (hollow) row.verdict = 'HOLLOW';
   else if (!ran.some((check) => check.status === 'SUCCESS' && check.id !== WIRE)) row.verdict = 'WARN ONLY';
   else row.verdict = 'ok';
+  row.failures = failures.map((check) => `${check.id}: ${check.errorMessage ?? ''}`.replace(/\s+/g, ' ').slice(0, 1000));
   row.suiteTicks = failures.length === 0;
   if (row.verdict === 'HOLLOW') row.notes.push(`${hollow.id} took this for an answer: ${JSON.stringify(hollow.details.result.content)}`);
   else row.notes.push(...first(checks.filter(isBroken)).concat(first(failures), first(checks.filter((check) => check.status === 'WARNING'))).slice(0, 1));
@@ -157,6 +158,11 @@ for (const row of [head, ...cells]) {
   console.log(row.map((cell, i) => (i >= 3 && i <= 5 ? cell.padStart(widths[i]) : i === 7 ? cell : cell.padEnd(widths[i]))).join('  ').trimEnd());
 }
 console.log('');
+
+// Every failed check of what is required, in full: a column has room for the first alone.
+for (const row of rows.filter((one) => (one.required || alsoRequired.has(one.scenario)) && one.verdict !== 'ok')) {
+  for (const text of row.failures ?? []) console.log(`${row.revision} ${row.scenario}: ${text}`);
+}
 
 const proxyLog = path.join(options.out, 'proxy.jsonl');
 if (fs.existsSync(proxyLog)) {

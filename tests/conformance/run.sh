@@ -2,6 +2,7 @@
 # Measures how an MCP gateway does in the official MCP conformance suite, both eras. README.md has the whole story.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/conformance/common.sh
 . "$here/common.sh"
 
 usage() {
@@ -27,7 +28,7 @@ exit code: 0 every required server scenario passed and really ran; 1 not; 2 the 
 TEXT
 }
 case ${1:-} in -h|--help) usage; exit 0 ;; esac
-[ $# -ge 2 ] && [ $# -le 3 ] || { usage >&2; exit 2; }
+if [ $# -lt 2 ] || [ $# -gt 3 ]; then usage >&2; exit 2; fi
 
 url=$1
 read_token "$2"
@@ -67,6 +68,7 @@ rm -f "$out/proxy.jsonl" "$out/summary.json"
 
 private=$(mktemp -d "${TMPDIR:-/tmp}/hive-conformance.XXXXXX")
 nginx_pid='' suite_pid=''
+# shellcheck disable=SC2317 # the traps call it
 cleanup() {
   trap - EXIT
   [ -z "$suite_pid" ] || kill "$suite_pid" 2>/dev/null || true
@@ -140,6 +142,7 @@ http {
     default \$http_host;
 CONFIG
     [ "$mode" = pass ] || printf '    "127.0.0.1:%s" "%s";\n    "localhost:%s" "%s";\n' "$listen" "$authority" "$listen" "$authority"
+    # shellcheck disable=SC2016 # nginx's variables
     printf '  }\n  map $http_origin $gateway_origin {\n    default $http_origin;\n'
     [ "$mode" = pass ] || printf '    "http://127.0.0.1:%s" "%s://%s";\n    "http://localhost:%s" "%s://%s";\n' "$listen" "$scheme" "$authority" "$listen" "$scheme" "$authority"
     cat <<CONFIG
