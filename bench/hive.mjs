@@ -1,6 +1,7 @@
 // A private hive to measure, started by ./hive up.
 
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -57,10 +58,52 @@ export class BenchHive {
   // Lets more agents in: their authorized_keys lines.
   async authorise(lines) {
     fs.appendFileSync(path.join(this.dir, 'gateway/authorized_keys'), lines);
+    await this.reload();
+  }
+
+  async reload() {
     const log = path.join(this.dir, 'log/gateway.log');
     const before = fs.statSync(log).size;
     process.kill(this.pid('gateway'), 'SIGHUP');
     await eventually('the gateway has reloaded', () => /reload/i.test(fs.readFileSync(log, 'utf8').slice(before)));
+  }
+
+  // Adds operators of their own identities, and returns their tokens.
+  async addIdentities(count) {
+    const file = path.join(this.dir, 'gateway/gateway_config.json');
+    const config = JSON.parse(fs.readFileSync(file, 'utf8'));
+    const tokens = Array.from({ length: count }, () => randomBytes(32).toString('hex'));
+    for (const [i, token] of tokens.entries()) config.tokens[token] = { role: 'operator', identity: `bench-${i}` };
+    fs.writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
+    await this.reload();
+    return tokens;
+  }
+
+  // All pages of tools/list over /mcp, with how long the first page and all took, in milliseconds.
+  async listTools() {
+    const meta = 'io.modelcontextprotocol/';
+    const _meta = { [`${meta}protocolVersion`]: '2026-07-28', [`${meta}clientCapabilities`]: {} };
+    const found = { tools: 0, pages: 0, bytes: 0 };
+    const start = performance.now();
+    for (let cursor; ;) {
+      const response = await fetch(`${this.env.MYRMEX_HTTP_URL}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${this.env.MYRMEX_TOKEN}`, 'content-type': 'application/json', accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: cursor === undefined ? { _meta } : { cursor, _meta } }),
+      });
+      const text = await response.text();
+      found.firstPage ??= performance.now() - start;
+      const { result, error } = JSON.parse(text);
+      if (error) throw new Error(`tools/list answers ${text}`);
+      found.tools += result.tools.length;
+      found.pages += 1;
+      found.bytes += text.length;
+      cursor = result.nextCursor;
+      if (cursor === undefined) return { ...found, took: performance.now() - start };
+    }
   }
 
   async waitForAgents(count) {

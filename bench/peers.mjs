@@ -65,18 +65,14 @@ http {
   };
 }
 
-// The MCP project's own example server over Streamable HTTP, and the load that calls its echo tool in one session.
-export async function startEverything() {
-  const port = await freePort();
-  const program = path.join(root, 'bench/node_modules/@modelcontextprotocol/server-everything/dist/index.js');
-  const server = await startProgram(process.execPath, [program, 'streamableHttp'], /listening on port/,
-    { env: { ...process.env, PORT: String(port), NODE_ENV: 'production' } });
-  const url = `http://127.0.0.1:${port}/mcp`;
-  const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
+// Opens a session of 2025-06-18 at an MCP endpoint and returns the load that calls a tool in it, after one call that
+// must succeed. Calls of one session need ids of their own, or a server's answers go to the wrong connection.
+export async function sessionLoad({ url, tool, args = {}, headers: more = {}, expect }) {
+  const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', ...more };
   const post = async (message) => {
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', ...message }) });
     const text = await response.text();
-    if (!response.ok) throw new Error(`server-everything answers ${response.status}: ${text}`);
+    if (!response.ok) throw new Error(`${url} answers ${response.status}: ${text}`);
     return { response, text };
   };
   const { response } = await post({
@@ -87,10 +83,70 @@ export async function startEverything() {
   headers['Mcp-Session-Id'] = response.headers.get('mcp-session-id');
   headers['Mcp-Protocol-Version'] = '2025-06-18';
   await post({ method: 'notifications/initialized' });
-  const call = { id: 0, method: 'tools/call', params: { name: 'echo', arguments: { message: 'hello' } } };
-  const { text } = await post(call);
-  if (!/hello/.test(text) || /"isError":true/.test(text)) throw new Error(`server-everything's echo answers: ${text}`);
-  // Calls of one session need ids of their own, or its answers go to the wrong connection.
-  const body = JSON.stringify({ jsonrpc: '2.0', ...call }).replace('"id":0', '"id":%ID%');
-  return { load: { url, headers, body }, stop: server.stop };
+  return checkedLoad({ url, headers, expect, message: { method: 'tools/call', params: { name: tool, arguments: args } } });
+}
+
+// The load of one request of 2026-07-28, which needs no session.
+export function statelessLoad({ url, tool, args = {}, headers: more = {}, expect }) {
+  const meta = 'io.modelcontextprotocol/';
+  const headers = {
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    'Mcp-Protocol-Version': '2026-07-28',
+    'Mcp-Method': 'tools/call',
+    'Mcp-Name': tool,
+    ...more,
+  };
+  const _meta = {
+    [`${meta}protocolVersion`]: '2026-07-28',
+    [`${meta}clientInfo`]: { name: 'hive-bench', version: '1' },
+    [`${meta}clientCapabilities`]: {},
+  };
+  return checkedLoad({ url, headers, expect, message: { method: 'tools/call', params: { name: tool, arguments: args, _meta } } });
+}
+
+async function checkedLoad({ url, headers, message, expect }) {
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', id: 0, ...message }) });
+  const text = await response.text();
+  if (!response.ok || !expect.test(text) || /"isError":\s*true|"error"/.test(text)) throw new Error(`${url} answers ${response.status}: ${text}`);
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 0, ...message }).replace('"id":0', '"id":%ID%');
+  return { url, headers, body, bytes: text.length };
+}
+
+const onLoopback = ['--import', path.join(root, 'tests/conformance/loopback-only.mjs')];
+const minimal = path.join(root, 'bench/sdk_server.mjs');
+const bin = (name) => path.join(root, 'bench/node_modules/.bin', name);
+const echo = { tool: 'echo', args: { message: 'hello' }, expect: /hello/ };
+
+async function startPeer(args, ready) {
+  const port = await freePort();
+  const server = await startProgram(process.execPath, [...onLoopback, ...args(port)], ready,
+    { env: { ...process.env, PORT: String(port), NODE_ENV: 'production' } });
+  const url = `http://127.0.0.1:${port}/mcp`;
+  // Some say that they are ready a moment before they are.
+  await untilAnswers(url, { method: 'DELETE' });
+  const load = await sessionLoad({ url, ...echo });
+  return { load, stop: server.stop };
+}
+
+// The MCP project's own example server over Streamable HTTP; its echo tool in one session.
+export function startEverything() {
+  const program = path.join(root, 'bench/node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+  return startPeer(() => [program, 'streamableHttp'], /listening on port/);
+}
+
+// The smallest server of the official SDK, with JSON answers.
+export function startMinimal() {
+  return startPeer(() => [minimal], /listening on port/);
+}
+
+// The same behind two bridges from stdio to Streamable HTTP.
+export function startSupergateway() {
+  return startPeer((port) => [bin('supergateway'), '--stdio', `${process.execPath} ${minimal} --stdio`, '--outputTransport', 'streamableHttp',
+    '--stateful', '--port', String(port), '--logLevel', 'info'], /Listening on port/);
+}
+
+export function startMcpProxy() {
+  return startPeer((port) => [bin('mcp-proxy'), '--host', '127.0.0.1', '--port', String(port), '--server', 'stream', '--', process.execPath, minimal, '--stdio'],
+    /server on port/i);
 }

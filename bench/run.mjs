@@ -9,7 +9,8 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { startEverything, startNginx } from './peers.mjs';
+import { sessionLoad, startEverything, startMcpProxy, startMinimal, startNginx, startSupergateway, statelessLoad } from './peers.mjs';
+import { openStreams } from './streams.mjs';
 import { folder, forkExec, median, memoryOf, root, run, settledMemory, startProgram, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
 
@@ -102,6 +103,101 @@ const benches = {
     } finally {
       everything.stop();
       nginx.stop();
+      await hive.stop();
+    }
+  },
+
+  async mcp() {
+    const hive = await BenchHive.start();
+    const ours = {
+      url: `${hive.env.MYRMEX_HTTP_URL}/mcp`,
+      headers: { Authorization: `Bearer ${hive.env.MYRMEX_TOKEN}` },
+      tool: 'agent-1__get_metrics',
+      expect: /"structuredContent"/,
+    };
+    const peers = [];
+    try {
+      const session = await sessionLoad(ours);
+      const stateless = await statelessLoad(ours);
+      const started = async (start) => {
+        peers.push(await start());
+        return peers.at(-1).load;
+      };
+      const loads = {
+        'hive get_metrics, in a session': session,
+        'hive get_metrics, 2026-07-28': stateless,
+        'SDK, minimal server, JSON': await started(startMinimal),
+        'server-everything': await started(startEverything),
+        'supergateway, minimal server': await started(startSupergateway),
+        'mcp-proxy, minimal server': await started(startMcpProxy),
+      };
+      const measured = await inTurn(Object.fromEntries(Object.entries(loads)
+        .map(([name, load]) => [name, (callers, time) => wrk({ ...load, callers, seconds: time })])));
+      const [reference] = Object.keys(loads);
+      table(`tools/call over /mcp: ours through the whole path, the others echo a word from memory; our answers have ${session.bytes} bytes`,
+        figuresOf(measured, Object.keys(loads), reference));
+      const ratio = measured.ratio(reference, 'SDK, minimal server, JSON', 64);
+      target('tools/call at 64 callers, to the minimal SDK server', `${round1(ratio)} times`, ratio >= 4, 'at least 4 times');
+      const p99 = measured.median(reference, 64, 'p99');
+      target('tools/call at 64 callers, p99', `${milliseconds(p99)} ms`, p99 < 20_000, 'under 20 ms');
+      await hive.verifyLog();
+    } finally {
+      for (const peer of peers) peer.stop();
+      await hive.stop();
+    }
+  },
+
+  async streams() {
+    const count = 1000;
+    const hive = await BenchHive.start();
+    try {
+      const tokens = await hive.addIdentities(20);
+      const gateway = hive.pid('gateway');
+      const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
+      const rows = [];
+      for (const [what, era] of [['sessions with an event stream', 'legacy'], ['subscriptions/listen of 2026-07-28', 'modern']]) {
+        const before = await settledMemory(gateway);
+        const streams = await openStreams({ url: `${hive.env.MYRMEX_HTTP_URL}/mcp`, tokens, count, era });
+        const after = await settledMemory(gateway);
+        streams.close();
+        const grown = after.pss - before.pss;
+        rows.push({ what: `${count} ${what}`, 'PSS before MiB': mebibytes(before.pss), 'PSS with them MiB': mebibytes(after.pss), 'KiB each': (grown / count / 1024).toFixed(1) });
+        target(`memory for ${count} ${what}`, `${mebibytes(grown)} MiB`, grown < 40 * (1 << 20), 'under 40 MiB');
+      }
+      table('Open event streams', rows);
+    } finally {
+      await hive.stop();
+    }
+  },
+
+  async lists() {
+    const hive = await BenchHive.start();
+    try {
+      const keys = path.join(hive.dir, 'idle');
+      fs.mkdirSync(keys);
+      await hive.authorise(await run(path.join(folder, 'idle_agents'), ['keys', keys, String(idleAgents)]));
+      const [host, port] = hive.env.MYRMEX_SSH_ADDR.split(':');
+      const swarm = await startProgram(path.join(folder, 'idle_agents'),
+        ['run', keys, String(idleAgents), host, port, hive.env.MYRMEX_HOST_KEY], /^ready/);
+      await hive.waitForAgents(idleAgents + 1);
+      const all = await hive.listTools();
+      // Nothing of the swarm runs while its tools are listed: no agent is asked.
+      process.kill(swarm.pid, 'SIGSTOP');
+      const times = { page: [], all: [] };
+      for (let i = 0; i < 15; i++) {
+        const listed = await hive.listTools();
+        if (listed.tools !== all.tools) throw new Error(`${listed.tools} tools instead of ${all.tools}`);
+        times.page.push(listed.firstPage);
+        times.all.push(listed.took);
+      }
+      process.kill(swarm.pid, 'SIGCONT');
+      swarm.stop();
+      table(`tools/list of ${idleAgents + 1} agents, ${all.tools} tools on ${all.pages} pages, ${Math.round(all.bytes / 1024)} KiB; the agents are stopped meanwhile`, [
+        { what: 'first page', 'median ms': median(times.page).toFixed(2), 'slowest ms': Math.max(...times.page).toFixed(2) },
+        { what: 'all pages, one after the other', 'median ms': median(times.all).toFixed(2), 'slowest ms': Math.max(...times.all).toFixed(2) },
+      ]);
+      target(`tools/list of ${idleAgents} agents, a page`, `${median(times.page).toFixed(1)} ms`, median(times.page) < 20, 'under 20 ms');
+    } finally {
       await hive.stop();
     }
   },

@@ -11,6 +11,9 @@ Usage: ./hive bench [OPTIONS] [NAME...]
 Prints figures next to those of other programs, measured in turn in the same run, and whether each target is met.
 
   calls      a cheap tool over HTTP at 1, 16 and 64 callers, next to the MCP project's server-everything and to nginx
+  mcp        the same tool over /mcp, next to the MCP project's servers and to bridges
+  streams    memory of 1,000 open event streams
+  lists      tools/list of 500 agents
   commands   run_command uptime, next to plain fork and exec
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
@@ -36,7 +39,7 @@ while [ $# -gt 0 ]; do
       [[ $2 =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "bench: $1 '$2' is not a number from 1 to 999"
       arguments+=("$1" "$2") && shift
       ;;
-    calls | commands | memory | audit | policy) arguments+=("$1") ;;
+    calls | mcp | streams | lists | commands | memory | audit | policy) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
   shift
