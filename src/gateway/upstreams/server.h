@@ -79,6 +79,8 @@ class Server final : public std::enable_shared_from_this<Server> {
 
   // Requests (server_requests.cpp).
   void route(std::uint64_t ticket);
+  /// The tool that a request calls, if it is held back.
+  [[nodiscard]] std::optional<std::string> held_back_tool(const Request& request) const;
   /// Until `session` is ready; null: until there is a main session.
   void wait_for(const std::shared_ptr<Session>& session, std::uint64_t ticket);
   void stop_waiting(std::uint64_t ticket, const Pending& pending);

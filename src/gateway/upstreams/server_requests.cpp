@@ -79,6 +79,12 @@ void Server::forget_caller(std::string key) {
 void Server::route(std::uint64_t ticket) {
   auto found = pending_.find(ticket);
   if (found == pending_.end()) return;
+  // Also a call that was found or approved before the description changed.
+  if (std::optional<std::string> tool = held_back_tool(found->second.request)) {
+    return answer(ticket, not_sent("tool_held_back", fmt::format("the tool {} of the upstream server {} is held back "
+                                                                 "until an admin accepts its description",
+                                                                 quote(*tool), quote(config_.name))));
+  }
   const std::shared_ptr<Caller>& caller = found->second.request.caller;
   bool is_own = caller != nullptr && wants_own_session(*caller);
   if (is_own) {
@@ -95,6 +101,17 @@ void Server::route(std::uint64_t ticket) {
   answer(ticket, not_sent("upstream_busy",
                           fmt::format("{} callers have sessions with the upstream server {}; try again in a minute",
                                       sessions_.size(), quote(config_.name))));
+}
+
+std::optional<std::string> Server::held_back_tool(const Request& request) const {
+  if (request.method != "tools/call" || draft_.held_back.empty()) return std::nullopt;
+  auto params = json::parse_object(request.params, mcp::message_limits).value_or(std::vector<json::Member>());
+  auto raw_name = json::find(params, "name");
+  auto name = raw_name ? json::decode_string(*raw_name) : std::nullopt;
+  if (!name || std::ranges::find(draft_.held_back, *name, &HeldBackTool::tool) == draft_.held_back.end()) {
+    return std::nullopt;
+  }
+  return name;
 }
 
 void Server::wait_for(const std::shared_ptr<Session>& session, std::uint64_t ticket) {

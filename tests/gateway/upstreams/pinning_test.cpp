@@ -65,6 +65,12 @@ TEST_F(RegistryTest, HoldsBackAToolThatChangedUntilItIsAccepted) {
   EXPECT_EQ(
       count_events("git tool_held_back \"a\" is described otherwise than accepted, sha256 " + held.current_sha256), 1U);
 
+  Reply not_called = send(nullptr, "git", {}, "tools/call", R"({"arguments":{},"name":"\u0061"})").reply();
+  EXPECT_EQ(not_called.kind, ReplyKind::not_sent);
+  EXPECT_EQ(not_called.reason, "tool_held_back");
+  EXPECT_EQ(servers.count("tools/call"), 0U);
+  EXPECT_EQ(send(nullptr, "git", {}, "tools/call", R"({"name":"b"})").reply().kind, ReplyKind::result);
+
   Result<void> refused = accept("a", held.accepted_sha256);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::already_exists);

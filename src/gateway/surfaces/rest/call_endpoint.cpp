@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "gateway/surfaces/rest/call_address.h"
 #include "gateway/surfaces/rest/call_answer.h"
 #include "gateway/surfaces/rest/call_request.h"
 #include "gateway/surfaces/rest/call_response.h"
@@ -40,11 +41,10 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
 
   [[nodiscard]] bool is_for_approval(const calls::Call& call) const {
     const policy::Policy& policy = *context_->settings->policy;
-    policy::Question question{.principal = call.principal,
-                              .agent = call.agent,
-                              .tool = call.tool,
-                              .arguments = call.arguments,
-                              .tier = policy.tier_of(call.tool, call.arguments)};
+    protocol::Tier tier = call.target == calls::TargetKind::upstream ? policy.tier_of_upstream(call.tool)
+                                                                     : policy.tier_of(call.tool, call.arguments);
+    policy::Question question{
+        .principal = call.principal, .agent = call.agent, .tool = call.tool, .arguments = call.arguments, .tier = tier};
     return policy.check_approval(question).verdict == policy::Verdict::ask;
   }
 
@@ -113,13 +113,11 @@ class StreamedCall : public std::enable_shared_from_this<StreamedCall> {
 void post_call(const ContextPointer& context) {
   Result<CallRequest> request = parse_call_request(context->request->body);
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
-  calls::ToolAddress address = calls::split_tool_name(request->name);
   calls::Call call;
+  address_call(*context, request->name, call);
   call.principal = context->principal;
   call.surface = calls::Surface::rest;
   call.request_id = context->request_id;
-  call.agent = address.agent;
-  call.tool = address.tool;
   call.arguments = std::move(request->arguments);
   call.timeout = request->timeout;
   if (prefers_event_stream(context->request->header("accept").value_or(""))) {

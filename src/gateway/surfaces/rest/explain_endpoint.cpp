@@ -1,5 +1,6 @@
 #include "gateway/calls/funnel.h"
 #include "gateway/surfaces/rest/access_refusal.h"
+#include "gateway/surfaces/rest/call_address.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/explain_request.h"
 #include "gateway/surfaces/rest/object_writer.h"
@@ -54,8 +55,8 @@ void post_explain(const ContextPointer& context) {
   Result<ExplainRequest> request = parse_explain_request(context->request->body);
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   if (request->subject && !may_ask_about_others(*context)) return;
-  calls::ToolAddress address = calls::split_tool_name(request->name);
   calls::Call call;
+  address_call(*context, request->name, call);
   call.principal = context->principal;
   if (request->subject) {
     // The name stays that of who asks, because it stands in the record of the dry run.
@@ -65,8 +66,6 @@ void post_explain(const ContextPointer& context) {
   }
   call.surface = calls::Surface::rest;
   call.request_id = context->request_id;
-  call.agent = address.agent;
-  call.tool = address.tool;
   call.arguments = std::move(request->arguments);
   context->services->dependencies.funnel.explain(
       *context->request->worker, std::move(call),

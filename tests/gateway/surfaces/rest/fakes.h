@@ -67,10 +67,20 @@ class FakeUpstreams final : public upstreams::Upstreams {
   std::shared_ptr<const upstreams::Listing> listing() const override {
     return std::make_shared<const upstreams::Listing>(offered);
   }
-  std::optional<upstreams::Item> find_tool(std::string_view) const override { return std::nullopt; }
+  std::optional<upstreams::Item> find_tool(std::string_view public_name) const override {
+    for (const upstreams::Item& item : offered.tools) {
+      if (item.public_name == public_name) return item;
+    }
+    return std::nullopt;
+  }
   std::optional<upstreams::Item> find_prompt(std::string_view) const override { return std::nullopt; }
   std::optional<upstreams::Item> find_resource(std::string_view) const override { return std::nullopt; }
-  bool has(std::string_view) const override { return false; }
+  bool has(std::string_view upstream) const override {
+    for (const upstreams::UpstreamStatus& each : all) {
+      if (each.name == upstream) return true;
+    }
+    return false;
+  }
   std::vector<upstreams::HeldBackTool> held_back() const override { return held; }
   void accept(std::string upstream, std::string tool, std::string sha256,
               std::move_only_function<void(Result<void>)> done) override {

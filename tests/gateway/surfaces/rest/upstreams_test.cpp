@@ -126,6 +126,22 @@ TEST_F(RestUpstreamsTest, RefuseWhatIsNotExactlyARequest) {
   EXPECT_EQ(problem_code(accept(body(), operator_token), 403), "role");
 }
 
+TEST_F(RestUpstreamsTest, AreCalledByThePublicNameOfATool) {
+  funnel.answer = [](const calls::Call&) { return success(R"({"content":[]})"); };
+  fleet.agents.push_back({});
+  fleet.agents.back().id = "edge-1";
+  EXPECT_EQ(status_of(call(R"({"name":"git__pull"})")), 200U);
+  EXPECT_EQ(status_of(call(R"({"name":"git__push"})")), 200U);
+  EXPECT_EQ(status_of(call(R"({"name":"edge-1__pull"})")), 200U);
+  ASSERT_EQ(funnel.count(), 3U);
+  EXPECT_EQ(funnel.at(0)->call.target, calls::TargetKind::upstream);
+  EXPECT_EQ(funnel.at(0)->call.agent, "git");
+  EXPECT_EQ(funnel.at(0)->call.tool, "pull");
+  EXPECT_EQ(funnel.at(1)->call.target, calls::TargetKind::upstream);
+  EXPECT_EQ(funnel.at(1)->call.tool, "push");
+  EXPECT_EQ(funnel.at(2)->call.target, calls::TargetKind::agent);
+}
+
 TEST_F(RestUpstreamsTest, AreNoneWithoutAStore) {
   with_state = false;
   EXPECT_THAT(json_of(get("/api/upstreams")).at("upstreams").as_array(), IsEmpty());
