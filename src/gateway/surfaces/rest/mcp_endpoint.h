@@ -20,7 +20,8 @@ struct McpRequest {
   std::string request_id;                             ///< for the audit log
   calls::Surface surface = calls::Surface::mcp_http;  ///< mcp_sse for /sse and /message
   net::http::Headers headers;                         ///< that every answer carries
-  /// Whether the credential would still be accepted now. For streams, which may last longer than it. Any thread.
+  /// Whether the credential would still be accepted now, with the same role and reach. For streams, which may last
+  /// longer than it. Any thread.
   std::function<bool()> is_still_admitted;
   /// Adds to the audit log that the caller asked for what belongs to somebody else; many such records of one caller are
   /// summed up. Any thread.

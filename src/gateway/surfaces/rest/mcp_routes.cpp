@@ -18,6 +18,19 @@ void record_refusal(const Context& context, calls::Surface surface, std::string_
   context.services->record_refusal(std::move(entry));
 }
 
+bool have_same_reach(const policy::Principal& left, const policy::Principal& right) {
+  const policy::Scope* one = left.scope();
+  const policy::Scope* other = right.scope();
+  if (one == nullptr || other == nullptr) return one == other;
+  return one->agents == other->agents && one->tags == other->tags && one->tools == other->tools;
+}
+
+/// Whether the credential is worth today what it was worth when the request came.
+bool is_still_admitted(const Context& context) {
+  std::optional<policy::Principal> now = context.services->settings()->authenticator->refresh(context.principal);
+  return now && now->role == context.principal.role && have_same_reach(*now, context.principal);
+}
+
 void serve(const ContextPointer& context, calls::Surface surface) {
   McpEndpoint* endpoint = context->services->dependencies.mcp;
   if (endpoint == nullptr) return context->refuse({404, "not_found", "this gateway does not serve MCP over HTTP"});
@@ -33,11 +46,7 @@ void serve(const ContextPointer& context, calls::Surface surface) {
                    .request_id = context->request_id,
                    .surface = surface,
                    .headers = std::move(common.headers),
-                   .is_still_admitted =
-                       [context] {
-                         std::shared_ptr<const Settings> now = context->services->settings();
-                         return now->authenticator->refresh(context->principal).has_value();
-                       },
+                   .is_still_admitted = [context] { return is_still_admitted(*context); },
                    .record_refusal =
                        [context, surface](std::string_view reason, std::string detail) {
                          record_refusal(*context, surface, reason, std::move(detail));

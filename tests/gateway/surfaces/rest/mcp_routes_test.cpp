@@ -41,7 +41,7 @@ TEST_F(McpRoutesTest, EachPathReachesTheEndpointWithItsCaller) {
   EXPECT_NE(header_of(response, "Myrmex-Request-Id"), "");
 }
 
-TEST_F(McpRoutesTest, ACredentialThatTheConfigurationNoLongerHasIsNotAdmittedAnyMore) {
+TEST_F(McpRoutesTest, ACredentialThatIsNotWorthTheSameAnyMoreIsNotAdmitted) {
   start();
   std::function<bool()> ask;
   struct Keeper final : McpEndpoint {
@@ -65,7 +65,18 @@ TEST_F(McpRoutesTest, ACredentialThatTheConfigurationNoLongerHasIsNotAdmittedAny
   client.send(request_text("GET", "/sse", operator_token));
   EXPECT_EQ(status_of(client.read_response()), 200u);
   EXPECT_TRUE(ask());
+  api->apply(settings());
+  EXPECT_TRUE(ask()) << "another configuration, but the same right";
+  config.tokens[0].role = "read-only";
+  api->apply(settings());
+  EXPECT_FALSE(ask());
   config.tokens.erase(config.tokens.begin());
+  api->apply(settings());
+  EXPECT_FALSE(ask());
+  client.send(request_text("GET", "/sse", scoped_operator_token));
+  EXPECT_EQ(status_of(client.read_response()), 200u);
+  EXPECT_TRUE(ask());
+  config.scoped_tokens[0].tools = {"get_metrics"};
   api->apply(settings());
   EXPECT_FALSE(ask());
   second.stop();
