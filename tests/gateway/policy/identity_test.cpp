@@ -15,7 +15,8 @@ TEST(Identity, NamesOfPeopleAndMachinesAreAccepted) {
 }
 
 TEST(Identity, NamesThatCouldBeMistakenForSomethingElseAreNot) {
-  for (const char* name : {"", "token:0123456789ab", "Token:x", "token:", "gateway", "Gateway", "system", "SYSTEM", "stdio"})
+  for (const char* name :
+       {"", "token:0123456789ab", "Token:x", "token:", "gateway", "Gateway", "system", "SYSTEM", "stdio"})
     EXPECT_FALSE(check_identity(name)) << name;
   EXPECT_FALSE(check_identity(std::string(257, 'a')));
 }
