@@ -149,13 +149,13 @@ const benches = {
 
   async streams() {
     const count = 1000;
-    const hive = await BenchHive.start();
-    try {
-      const tokens = await hive.addIdentities(20);
-      const gateway = hive.pid('gateway');
-      const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
-      const rows = [];
-      for (const [what, era] of [['sessions with an event stream', 'legacy'], ['subscriptions/listen of 2026-07-28', 'modern']]) {
+    const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
+    const rows = [];
+    for (const [what, era] of [['sessions with an event stream', 'legacy'], ['subscriptions/listen of 2026-07-28', 'modern']]) {
+      const hive = await BenchHive.start();
+      try {
+        const tokens = await hive.addIdentities(20);
+        const gateway = hive.pid('gateway');
         const before = await settledMemory(gateway);
         const streams = await openStreams({ url: `${hive.env.MYRMEX_HTTP_URL}/mcp`, tokens, count, era });
         const after = await settledMemory(gateway);
@@ -163,11 +163,11 @@ const benches = {
         const grown = after.pss - before.pss;
         rows.push({ what: `${count} ${what}`, 'PSS before MiB': mebibytes(before.pss), 'PSS with them MiB': mebibytes(after.pss), 'KiB each': (grown / count / 1024).toFixed(1) });
         target(`memory for ${count} ${what}`, `${mebibytes(grown)} MiB`, grown < 40 * (1 << 20), 'under 40 MiB');
+      } finally {
+        await hive.stop();
       }
-      table('Open event streams', rows);
-    } finally {
-      await hive.stop();
     }
+    table('Open event streams', rows);
   },
 
   async lists() {
