@@ -285,8 +285,11 @@ class KeyedCaller final : public Caller {
   [[nodiscard]] const std::string& capabilities() const override { return capabilities_; }
   [[nodiscard]] std::optional<std::string> log_level() const override { return level_; }
   [[nodiscard]] bool wants_progress() const override { return false; }
+  [[nodiscard]] bool keeps_session() const override { return has_session; }
   void notify(std::string_view, std::string_view) override {}
   void ask(std::string, std::string, std::move_only_function<void(Result<std::string>)>) override {}
+
+  bool has_session = false;
 
  private:
   std::string key_;

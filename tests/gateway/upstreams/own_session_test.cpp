@@ -47,6 +47,53 @@ TEST_F(OwnSessionTest, IsNotNeededByAServerThatKeepsNoState) {
   EXPECT_EQ(servers.opened(), 1U);
 }
 
+class BothErasTest : public OwnSessionTest {
+ protected:
+  BothErasTest() { servers.info.revision = mcp::Revision::v2026_07_28; }
+  static std::shared_ptr<Caller> older_client(std::string key) {
+    auto made = std::make_shared<KeyedCaller>(std::move(key), can_be_asked);
+    made->has_session = true;
+    return made;
+  }
+};
+
+TEST_F(BothErasTest, SpeaksInASessionForAClientThatKeepsOneToo) {
+  start();
+  ASSERT_TRUE(becomes("connected"));
+  EXPECT_EQ(send(older_client("alice")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(servers.opened(), 2U);
+  EXPECT_EQ(servers.link(1)->options.era, EraPreference::legacy);
+  EXPECT_EQ(servers.last("tools/call")->link, servers.link(1));
+  EXPECT_EQ(send(caller("alice")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(servers.last("tools/call")->link, servers.link(0));
+}
+
+TEST_F(BothErasTest, GoesWithoutWhereTheServerOpensNoSession) {
+  servers.refusal_of_own = Error{ErrorCode::invalid_argument, "no such method: initialize"};
+  start();
+  ASSERT_TRUE(becomes("connected"));
+  EXPECT_EQ(send(older_client("alice")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(send(older_client("bob")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(servers.opened(), 2U) << "it is not tried again for every client";
+  EXPECT_EQ(servers.last("tools/call")->link, servers.link(0));
+}
+
+TEST_F(BothErasTest, GoesWithoutWhenThereIsNoRoom) {
+  tuning.max_sessions = 0;
+  start();
+  ASSERT_TRUE(becomes("connected"));
+  EXPECT_EQ(send(older_client("alice")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(servers.opened(), 1U);
+}
+
+TEST_F(BothErasTest, StartsNoChildForIt) {
+  config.upstreams = {upstream("git", "stdio")};
+  start();
+  ASSERT_TRUE(becomes("connected"));
+  EXPECT_EQ(send(older_client("alice")).reply().kind, ReplyKind::result);
+  EXPECT_EQ(servers.opened(), 1U);
+}
+
 TEST_F(OwnSessionTest, AsksForTheLogLevelThatItsCallerWants) {
   start();
   ASSERT_TRUE(becomes("connected"));
