@@ -64,13 +64,14 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
 
   void ask() {
     auto policy = host_.current_policy();
-    policy::TierAnswer tier = policy->explain_tier(call_.tool, call_.arguments);
+    policy::TierAnswer tier = explain_tier(*policy);
     explanation_.tier = tier.tier;
     explanation_.tier_rule = std::move(tier.rule);
     policy::Question question{call_.principal, call_.agent, call_.tool, call_.arguments, tier.tier};
     explanation_.gates = policy->explain(question);
     policy_ = std::move(policy);
     if (!reaches_agent()) return finish({Verdict::unknown, "not_asked", "an earlier gate refuses the call", "", {}});
+    if (call_.target == TargetKind::upstream) return ask_upstream();
     auto agent = host_.fleet().find(call_.agent);
     if (!agent || !agent->online) {
       return finish({Verdict::deny,
@@ -84,6 +85,33 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
   }
 
  private:
+  [[nodiscard]] policy::TierAnswer explain_tier(const policy::Policy& policy) const {
+    policy::TierAnswer answer = policy.explain_tier(call_.tool, call_.arguments);
+    if (call_.target == TargetKind::agent) return answer;
+    protocol::Tier tier = policy.tier_of_upstream(call_.tool);
+    // What the built-in table says of a name holds for agents alone.
+    if (answer.rule.starts_with("built-in")) {
+      return {tier,
+              fmt::format("built-in: a tool of a server behind the gateway is of tier {}", protocol::to_string(tier))};
+    }
+    return {tier, std::move(answer.rule)};
+  }
+
+  void ask_upstream() {
+    if (host_.upstreams() == nullptr || !host_.upstreams()->has(call_.agent)) {
+      return finish({Verdict::deny,
+                     "upstream_unknown",
+                     fmt::format("there is no server {} behind this gateway", quote(call_.agent)),
+                     "",
+                     {}});
+    }
+    finish({Verdict::unknown,
+            "no_dry_run",
+            fmt::format("the server {} decides when it is called: it has no dry run", call_.agent),
+            "",
+            {}});
+  }
+
   // Who may not call the agent may not make it think either.
   [[nodiscard]] bool reaches_agent() const {
     return std::ranges::all_of(explanation_.gates, [](const policy::GateAnswer& answer) {

@@ -156,5 +156,15 @@ TEST_F(ExplainTest, AnAgentThatIsOfflineIsNamed) {
   EXPECT_EQ(answer->reason, "agent_unknown");
 }
 
+TEST_F(ExplainTest, AServerBehindTheGatewayThatIsNotThereIsNamed) {
+  Call call = call_of(alice_, "github", "get_metrics", "{}");
+  call.target = TargetKind::upstream;
+  auto answer = explain(std::move(call));
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->reason, "upstream_unknown");
+  EXPECT_EQ(answer->tier, protocol::Tier::write) << "the name of a built-in tool says nothing about a foreign one";
+  EXPECT_THAT(answer->tier_rule, HasSubstr("server behind the gateway"));
+}
+
 }  // namespace
 }  // namespace hive::calls
