@@ -123,10 +123,14 @@ async function startPeer(args, ready) {
   const server = await startProgram(process.execPath, [...onLoopback, ...args(port)], ready,
     { env: { ...process.env, PORT: String(port), NODE_ENV: 'production' } });
   const url = `http://127.0.0.1:${port}/mcp`;
-  // Some say that they are ready a moment before they are.
-  await untilAnswers(url, { method: 'DELETE' });
-  const load = await sessionLoad({ url, ...echo });
-  return { load, stop: server.stop };
+  try {
+    // Some say that they are ready a moment before they are.
+    await untilAnswers(url, { method: 'DELETE' });
+    return { load: await sessionLoad({ url, ...echo }), stop: server.stop };
+  } catch (error) {
+    server.stop();
+    throw error;
+  }
 }
 
 // The MCP project's own example server over Streamable HTTP; its echo tool in one session.
