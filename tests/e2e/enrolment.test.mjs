@@ -81,7 +81,7 @@ test('from nothing to a call, with a join token alone', async () => {
   assert.match(fs.readFileSync(`${made.key_path}.pub`, 'utf8'), /^ssh-ed25519 \S+ zero-1\n$/);
   const config = JSON.parse(fs.readFileSync(made.config_path, 'utf8'));
   assert.match(config.gateway_host_key, /^ssh-ed25519 /);
-  const check = await run('myrmex-agent', ['--check-config', made.config_path]);
+  const check = await run('myrmex-agent', ['--check-config', made.config_path], { env: hive.env });
   assert.equal(check.code, 0, check.stdout + check.stderr);
   startAgent(made, [{ name: 'uptime' }]);
   await online('zero-1');
