@@ -6,6 +6,7 @@
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/enrolment_request.h"
 #include "gateway/surfaces/rest/object_writer.h"
+#include "gateway/surfaces/rest/recorded_change.h"
 #include "net/http/connection_limits.h"
 
 namespace hive::rest {
@@ -28,32 +29,6 @@ bool check_agent_reach(const Context& context, const std::string& agent) {
   return false;
 }
 
-/// What cannot be recorded is not done, as for calls of tier admin; answers the request itself. Revocation is the
-/// exception: it must work when nothing else does.
-bool check_audit(const Context& context) {
-  const audit::Log* log = context.services->dependencies.log;
-  std::string problem;
-  if (log == nullptr) {
-    problem = "there is no audit log; set audit_log_path in the gateway's configuration";
-  } else if (Result<void> health = log->health(); !health) {
-    problem = "the audit log cannot be written: " + health.error().message;
-  }
-  if (problem.empty()) return true;
-  context.refuse({503, "audit_unavailable", "nothing is changed that cannot be recorded: " + problem});
-  return false;
-}
-
-audit::Record entry_of(const Context& context, std::string action, std::string agent) {
-  audit::Record entry;
-  entry.action = std::move(action);
-  entry.request_id = context.request_id;
-  entry.principal = context.principal.name;
-  entry.role = policy::to_string(context.principal.role);
-  entry.agent = std::move(agent);
-  entry.outcome = protocol::Outcome::success;
-  return entry;
-}
-
 /// Answers when the entry is on disk, so that nobody is told of a change that a power cut takes out of the log. The
 /// change itself has happened; a log that fails just now does not turn the answer into a refusal.
 void answer_recorded(const ContextPointer& context, audit::Record entry, std::string body) {
@@ -68,7 +43,7 @@ void answer_recorded(const ContextPointer& context, audit::Record entry, std::st
 
 void record_refusal(const Context& context, std::string action, std::string agent, std::string reason,
                     std::string detail) {
-  audit::Record entry = entry_of(context, std::move(action), std::move(agent));
+  audit::Record entry = change_entry(context, std::move(action), std::move(agent));
   entry.outcome = protocol::Outcome::denied;
   entry.reason = std::move(reason);
   entry.detail = std::move(detail);
@@ -181,13 +156,13 @@ void post_join_token(const ContextPointer& context) {
   Result<JoinTokenRequest> request = parse_join_token_request(context->request->body);
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   fleet::Enrolment* enrolment = enrolment_of(*context);
-  if (enrolment == nullptr || !check_agent_reach(*context, request->agent) || !check_audit(*context)) return;
+  if (enrolment == nullptr || !check_agent_reach(*context, request->agent) || !can_be_recorded(*context)) return;
   std::chrono::seconds ttl =
       request->ttl.value_or(std::min(context->settings->config->enrollment_token_ttl, fleet::Enrolment::max_token_ttl));
   enrolment->mint(request->agent, context->principal.name, ttl,
                   [context, agent = request->agent, ttl](Result<fleet::MintedToken> minted) {
                     if (!minted) return refuse_change(*context, "enroll_token_created", agent, minted.error());
-                    audit::Record entry = entry_of(*context, "enroll_token_created", agent);
+                    audit::Record entry = change_entry(*context, "enroll_token_created", agent);
                     entry.detail = fmt::format("ttl_seconds={}", ttl.count());
                     std::string body = "{";
                     ObjectWriter(body)
@@ -203,12 +178,12 @@ void post_enrolment(const ContextPointer& context) {
   Result<fleet::EnrolmentRequest> request = parse_enrolment_request(context->request->body);
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   fleet::Enrolment* enrolment = enrolment_of(*context);
-  if (enrolment == nullptr || !check_audit(*context)) return;
+  if (enrolment == nullptr || !can_be_recorded(*context)) return;
   std::string agent = request->agent;
   enrolment->redeem(*std::move(request),
                     [context, agent](const std::expected<fleet::Enrolled, fleet::EnrolmentRefusal>& enrolled) {
                       if (!enrolled) return refuse_enrolment(*context, agent, enrolled.error());
-                      audit::Record entry = entry_of(*context, "agent_enrolled", agent);
+                      audit::Record entry = change_entry(*context, "agent_enrolled", agent);
                       entry.principal = "join-token";
                       entry.role = "none";
                       entry.reason = enrolled->repeated ? "repeated" : "";
@@ -228,10 +203,11 @@ void post_revocation(const ContextPointer& context) {
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   fleet::Enrolment* enrolment = enrolment_of(*context);
   if (enrolment == nullptr || !check_agent_reach(*context, request->agent)) return;
+  // Without can_be_recorded(): revocation must work when nothing else does.
   enrolment->revoke(request->agent, request->key,
                     [context, agent = request->agent, key = request->key](const Result<fleet::Revoked>& revoked) {
                       if (!revoked) return refuse_change(*context, "agent_revoked", agent, revoked.error());
-                      audit::Record entry = entry_of(*context, "agent_revoked", agent);
+                      audit::Record entry = change_entry(*context, "agent_revoked", agent);
                       entry.detail = fmt::format("{}{} keys removed, {} sessions ended, {} join tokens revoked",
                                                  key ? *key + ": " : "", revoked->keys_removed, revoked->sessions_ended,
                                                  revoked->join_tokens_revoked);
@@ -258,11 +234,11 @@ void post_key(const ContextPointer& context) {
   Result<KeyRequest> request = parse_key_request(context->request->body);
   if (!request) return context->refuse({400, "invalid_request", request.error().message});
   fleet::Enrolment* enrolment = enrolment_of(*context);
-  if (enrolment == nullptr || !check_agent_reach(*context, request->agent) || !check_audit(*context)) return;
+  if (enrolment == nullptr || !check_agent_reach(*context, request->agent) || !can_be_recorded(*context)) return;
   enrolment->add_key(request->agent, request->public_key,
                      [context, agent = request->agent](const Result<fleet::AddedKey>& added) {
                        if (!added) return refuse_change(*context, "key_added", agent, added.error());
-                       audit::Record entry = entry_of(*context, "key_added", agent);
+                       audit::Record entry = change_entry(*context, "key_added", agent);
                        entry.reason = added->added ? "" : "present";
                        entry.detail = fmt::format("key {}", added->fingerprint);
                        std::string body = "{";

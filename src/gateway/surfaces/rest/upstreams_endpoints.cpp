@@ -7,6 +7,7 @@
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/members.h"
 #include "gateway/surfaces/rest/object_writer.h"
+#include "gateway/surfaces/rest/recorded_change.h"
 #include "gateway/surfaces/rest/upstream_json.h"
 
 namespace hive::rest {
@@ -47,15 +48,8 @@ void append_held_back(std::string& out, const upstreams::HeldBackTool& tool) {
 }
 
 audit::Record entry_of(const Context& context, const AcceptRequest& request) {
-  audit::Record entry;
-  entry.action = "tool_accepted";
-  entry.request_id = context.request_id;
-  entry.principal = context.principal.name;
-  entry.role = policy::to_string(context.principal.role);
-  entry.surface = "rest";
-  entry.agent = request.upstream;
+  audit::Record entry = change_entry(context, "tool_accepted", request.upstream);
   entry.tool = request.tool;
-  entry.outcome = protocol::Outcome::success;
   entry.detail = "sha256 " + request.sha256;
   return entry;
 }
@@ -69,20 +63,6 @@ Problem problem_of(const Error& error) {
     default:
       return {500, "not_stored", error.message};
   }
-}
-
-/// What cannot be recorded is not done; answers the request itself.
-bool check_audit(const Context& context) {
-  const audit::Log* log = context.services->dependencies.log;
-  std::string problem;
-  if (log == nullptr) {
-    problem = "there is no audit log; set audit_log_path in the gateway's configuration";
-  } else if (Result<void> health = log->health(); !health) {
-    problem = "the audit log cannot be written: " + health.error().message;
-  }
-  if (problem.empty()) return true;
-  context.refuse({503, "audit_unavailable", "nothing is accepted that cannot be recorded: " + problem});
-  return false;
 }
 
 }  // namespace
@@ -114,7 +94,7 @@ void post_accepted_tool(const ContextPointer& context) {
   }
   upstreams::Upstreams* servers = context->services->dependencies.upstreams;
   if (servers == nullptr) return context->refuse({404, "not_found", "this gateway has no upstream servers"});
-  if (!check_audit(*context)) return;
+  if (!can_be_recorded(*context)) return;
   auto done = [context, request = *request](Result<void> accepted) {
     audit::Record entry = entry_of(*context, request);
     if (!accepted) {

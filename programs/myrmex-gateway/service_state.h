@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "configuration_store.h"
+#include "event_recorder.h"
+#include "gateway/audit/log.h"
+#include "gateway/calls/approvals.h"
+#include "gateway/calls/funnel.h"
+#include "gateway/fleet/authorized_keys_file.h"
+#include "gateway/fleet/enrolment.h"
+#include "gateway/fleet/fleet.h"
+#include "gateway/fleet/session_watch.h"
+#include "gateway/policy/policy.h"
+#include "gateway/store/database.h"
+#include "gateway/surfaces/mcp/stdio_endpoint.h"
+#include "gateway/surfaces/rest/api.h"
+#include "mcp_side.h"
+#include "net/http/server.h"
+#include "net/runtime/runtime.h"
+#include "net/ssh/server.h"
+#include "service.h"
+
+namespace hive::gateway {
+
+/// What the gateway consists of while it runs: made in service.cpp, changed in service_reload.cpp, ended in
+/// service_stop.cpp.
+/// In the order in which the rooms depend on each other; destroyed from the bottom up.
+struct Service::State {
+  explicit State(config::GatewayConfig start_config)
+      : config(std::move(start_config)),
+        // One worker a core, unless the configuration says otherwise.
+        runtime(config.workers > 0 ? config.workers : std::max(1U, std::thread::hardware_concurrency())) {}
+
+  config::GatewayConfig config;
+  const Clock& clock = system_clock();
+  std::unique_ptr<audit::Log> log;
+  std::unique_ptr<EventRecorder> events;
+  std::unique_ptr<fleet::AuthorizedKeysFile> authorized_keys;
+  std::unique_ptr<fleet::Fleet> fleet;
+  std::shared_ptr<const policy::Policy> policy;
+  std::unique_ptr<calls::Funnel> funnel;
+  std::atomic<std::shared_ptr<const rest::Settings>> settings;  // those in force
+  std::vector<std::string> certificate_names;
+  std::shared_ptr<rest::Api> api;
+  net::http::Handler surface;
+  net::Runtime runtime;
+  std::shared_ptr<fleet::SessionWatch> session_watch;
+  std::unique_ptr<fleet::Enrolment> enrolment;  // before the database, whose last tasks may be enrolments
+  std::unique_ptr<store::Database> database;
+  std::shared_ptr<calls::Approvals> approvals;
+  std::unique_ptr<McpSide> mcp;
+  std::unique_ptr<mcp_surface::StdioEndpoint> stdio;
+  std::unique_ptr<net::ssh::Server> ssh_server;
+  std::unique_ptr<net::http::Server> https_server;
+  std::unique_ptr<net::http::Server> http_server;
+  std::unique_ptr<FileConfigurationStore> configuration;
+  std::mutex reload_mutex;  // the signal's thread and the surface's may both reload
+  std::atomic<bool> ready = false;
+  bool stopped = false;  // guarded by reload_mutex
+
+  Result<void> open_log();
+  Result<void> open_database();
+  void make_fleet();
+  Result<void> listen();
+  void open_configuration();
+  Result<void> check(const std::string& text) const;
+  Result<std::vector<std::string>> reload();
+  Result<std::vector<std::string>> apply_file();
+  Result<void> open_approvals();
+  void make_mcp_core();
+  Result<void> open_enrolment();
+  Result<void> listen_ssh();
+  Result<void> listen_https();
+  Result<void> listen_http();
+  net::http::Handler handler();
+  void close_http(std::chrono::milliseconds limit);
+  void wait_for_workers();
+  void wait_for_records();
+};
+
+}  // namespace hive::gateway
