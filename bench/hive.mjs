@@ -7,7 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { root, run } from './measure.mjs';
+import { folder, root, run } from './measure.mjs';
+import { Swarm } from './swarm/swarm.mjs';
 
 function tool(name, ...args) {
   return run('bash', [path.join(root, 'tools', `${name}.sh`), ...args],
@@ -104,6 +105,14 @@ export class BenchHive {
       cursor = result.nextCursor;
       if (cursor === undefined) return { ...found, took: performance.now() - start };
     }
+  }
+
+  // Many agents in one process; `options` are those of swarm run. They are online when their allOnline() is awaited.
+  swarm(count, options = []) {
+    return Swarm.start({
+      program: path.join(folder, 'swarm'), folder: this.base, count, options,
+      config: path.join(this.dir, 'agents/agent-1/agent_config.json'), authorise: (lines) => this.authorise(lines),
+    });
   }
 
   async waitForAgents(count) {

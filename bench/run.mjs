@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 
 import { sessionLoad, startEverything, startMcpProxy, startMinimal, startNginx, startSupergateway, statelessLoad } from './peers.mjs';
 import { openStreams } from './streams.mjs';
-import { folder, forkExec, median, memoryOf, root, run, settledMemory, startProgram, wrk } from './measure.mjs';
+import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
 
 const { values: options, positionals } = parseArgs({
@@ -173,12 +173,7 @@ const benches = {
   async lists() {
     const hive = await BenchHive.start();
     try {
-      const keys = path.join(hive.dir, 'idle');
-      fs.mkdirSync(keys);
-      await hive.authorise(await run(path.join(folder, 'idle_agents'), ['keys', keys, String(idleAgents)]));
-      const [host, port] = hive.env.MYRMEX_SSH_ADDR.split(':');
-      const swarm = await startProgram(path.join(folder, 'idle_agents'),
-        ['run', keys, String(idleAgents), host, port, hive.env.MYRMEX_HOST_KEY], /^ready/);
+      const swarm = await hive.swarm(idleAgents);
       await hive.waitForAgents(idleAgents + 1);
       const all = await hive.listTools();
       // Nothing of the swarm runs while its tools are listed: no agent is asked.
@@ -191,7 +186,7 @@ const benches = {
         times.all.push(listed.took);
       }
       process.kill(swarm.pid, 'SIGCONT');
-      swarm.stop();
+      await swarm.stop();
       table(`tools/list of ${idleAgents + 1} agents, ${all.tools} tools on ${all.pages} pages, ${Math.round(all.bytes / 1024)} KiB; the agents are stopped meanwhile`, [
         { what: 'first page', 'median ms': median(times.page).toFixed(2), 'slowest ms': Math.max(...times.page).toFixed(2) },
         { what: 'all pages, one after the other', 'median ms': median(times.all).toFixed(2), 'slowest ms': Math.max(...times.all).toFixed(2) },
@@ -235,18 +230,12 @@ const benches = {
       const used = memoryOf(agent);
       const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
 
-      const keys = path.join(hive.dir, 'idle');
-      fs.mkdirSync(keys);
-      const lines = await run(path.join(folder, 'idle_agents'), ['keys', keys, String(idleAgents)]);
-      await hive.authorise(lines);
       const gateway = hive.pid('gateway');
       const before = await settledMemory(gateway);
-      const [host, port] = hive.env.MYRMEX_SSH_ADDR.split(':');
-      const swarm = await startProgram(path.join(folder, 'idle_agents'),
-        ['run', keys, String(idleAgents), host, port, hive.env.MYRMEX_HOST_KEY], /^ready/);
+      const swarm = await hive.swarm(idleAgents);
       await hive.waitForAgents(idleAgents + 1);
       const after = await settledMemory(gateway);
-      swarm.stop();
+      await swarm.stop();
       const each = (after.pss - before.pss) / idleAgents / 1024;
       table('Memory (PSS: what is shared counts once; RSS: what top shows)', [
         { what: 'agent after its start', 'PSS MiB': mebibytes(fresh.pss), 'RSS MiB': mebibytes(fresh.rss) },

@@ -188,16 +188,17 @@ int run(const std::string& config_path) {
     fmt::print(stderr, "{}\n", agent.error().message);
     return bad_configuration;
   }
-  auto tunnel = hive::agent::Tunnel::create(
-      dialling, worker, *config,
-      {.on_connected =
-           [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) { (*agent)->serve(std::move(channel)); },
-       .on_state = {}});
+  hive::Result<std::shared_ptr<hive::agent::Tunnel>> tunnel =
+      hive::agent::Tunnel::create(dialling, worker, *config,
+                                  {.on_connected =
+                                       [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) {
+                                         (*agent)->serve(std::move(channel), [&] { (*tunnel)->useful_exchange(); });
+                                       },
+                                   .on_state = {}});
   if (!tunnel) {
     fmt::print(stderr, "{}: {}\n", config_path, tunnel.error().message);
     return bad_configuration;
   }
-  (*agent)->on_useful_exchange([&] { (*tunnel)->useful_exchange(); });
   hive::log::info("agent starts", {{"agent_id", config->agent_id}, {"version", HIVE_VERSION}});
   hive::net::Timer trim;
   worker.post([&] {

@@ -48,10 +48,6 @@ struct Agent::State final : SessionHost, std::enable_shared_from_this<Agent::Sta
 
   void end_call() override { --calls; }
 
-  void answered() override {
-    if (on_answered) on_answered();
-  }
-
   void closed(Session& session) override { sessions.erase(&session); }
 
   void finish_stop_when_idle(std::chrono::steady_clock::time_point limit) {
@@ -80,7 +76,6 @@ struct Agent::State final : SessionHost, std::enable_shared_from_this<Agent::Sta
   bool stopping = false;
   net::Timer stop_timer;
   std::move_only_function<void()> on_stopped;
-  std::function<void()> on_answered;
 };
 
 Result<std::unique_ptr<Agent>> Agent::create(net::Runtime& runtime, net::Worker& worker, config::AgentConfig config) {
@@ -106,15 +101,11 @@ Agent::~Agent() {
   state_->runner.reset();
 }
 
-void Agent::serve(std::shared_ptr<net::ssh::LineChannel> channel) {
-  auto session = std::make_shared<Session>(state_, channel);
+void Agent::serve(std::shared_ptr<net::ssh::LineChannel> channel, std::move_only_function<void()> on_useful_exchange) {
+  auto session = std::make_shared<Session>(state_, channel, std::move(on_useful_exchange));
   state_->sessions.emplace(session.get(), session);
   channel->set_handler(session);
   if (state_->stopping) channel->close("the agent is stopping");
-}
-
-void Agent::on_useful_exchange(std::function<void()> callback) {
-  state_->on_answered = std::move(callback);
 }
 
 void Agent::stop(std::move_only_function<void()> done) {

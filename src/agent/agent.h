@@ -24,10 +24,9 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   /// Answers what arrives on this channel until it closes; then the calls that it brought are cancelled.
-  void serve(std::shared_ptr<net::ssh::LineChannel> channel);
-
-  /// Called after each request that was understood and answered: the sign that a connection is worth keeping.
-  void on_useful_exchange(std::function<void()> callback);
+  /// `on_useful_exchange` is called after each request of it that was understood and answered: the sign that a
+  /// connection is worth keeping.
+  void serve(std::shared_ptr<net::ssh::LineChannel> channel, std::move_only_function<void()> on_useful_exchange = {});
 
   /// Refuses new calls, ends the running ones, sends their results, closes the channels, then calls `done`; within a
   /// few seconds in every case.

@@ -42,8 +42,9 @@ std::string initialize_result(std::string_view params) {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<SessionHost> host, std::shared_ptr<net::ssh::LineChannel> channel)
-    : host_(std::move(host)), channel_(std::move(channel)) {}
+Session::Session(std::shared_ptr<SessionHost> host, std::shared_ptr<net::ssh::LineChannel> channel,
+                 std::move_only_function<void()> on_answered)
+    : host_(std::move(host)), channel_(std::move(channel)), on_answered_(std::move(on_answered)) {}
 
 void Session::on_line(std::string_view line) {
   if (trim(line).empty()) return;
@@ -157,6 +158,10 @@ void Session::cancel_all() {
   }
 }
 
+void Session::answered() {
+  if (on_answered_) on_answered_();
+}
+
 void Session::send_progress(std::uint64_t number, std::string_view text, std::uint64_t total_bytes) {
   auto found = calls_.find(number);
   if (found == calls_.end() || !waiting_.empty() || channel_->queued_bytes() > max_queued_for_progress) return;
@@ -171,7 +176,7 @@ void Session::finish(std::uint64_t number, ToolReply reply) {
   auto node = calls_.extract(number);
   if (node.empty()) return;
   send_answer(encode_answer(node.mapped().id, reply));
-  if (reply.error_code == 0) host_->answered();
+  if (reply.error_code == 0) answered();
 }
 
 void Session::send_error(std::string_view raw_id, int code, std::string_view message, std::string_view reason) {
@@ -180,7 +185,7 @@ void Session::send_error(std::string_view raw_id, int code, std::string_view mes
 
 void Session::send_result(std::string_view raw_id, std::string_view raw_result) {
   send_answer(protocol::encode_result(raw_id, raw_result));
-  host_->answered();
+  answered();
 }
 
 void Session::send_answer(std::string line) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,15 +23,15 @@ class SessionHost {
   /// Takes a place for one call; an empty text when there is one, else why not: "busy" or "stopping".
   virtual std::string_view begin_call() = 0;
   virtual void end_call() = 0;
-  /// A request was understood and its answer is on its way.
-  virtual void answered() = 0;
   virtual void closed(Session& session) = 0;
 };
 
 /// One channel to a gateway and the calls that came over it.
 class Session final : public net::ssh::LineChannel::Handler, public std::enable_shared_from_this<Session> {
  public:
-  Session(std::shared_ptr<SessionHost> host, std::shared_ptr<net::ssh::LineChannel> channel);
+  /// `on_answered` is called when a request was understood and its answer is on its way; may be empty.
+  Session(std::shared_ptr<SessionHost> host, std::shared_ptr<net::ssh::LineChannel> channel,
+          std::move_only_function<void()> on_answered);
 
   void on_line(std::string_view line) override;
   void on_writable() override;
@@ -57,6 +58,7 @@ class Session final : public net::ssh::LineChannel::Handler, public std::enable_
   void call_tool(const protocol::AgentRequest& request);
   void cancel_call(std::string_view params);
   void cancel(Running& call);
+  void answered();
   void send_progress(std::uint64_t number, std::string_view text, std::uint64_t total_bytes);
   void finish(std::uint64_t number, ToolReply reply);
   // Answers must not be lost: what the channel has no room for waits, and no more requests are taken meanwhile.
@@ -66,6 +68,7 @@ class Session final : public net::ssh::LineChannel::Handler, public std::enable_
 
   std::shared_ptr<SessionHost> host_;
   std::shared_ptr<net::ssh::LineChannel> channel_;
+  std::move_only_function<void()> on_answered_;
   std::map<std::uint64_t, Running> calls_;  // by our own number: ids may be absent
   std::uint64_t next_number_ = 1;
   std::deque<std::string> waiting_;
