@@ -62,13 +62,17 @@ struct KeySet {
   std::string text;
   crypto::AuthorizedKeys parsed;
   std::unordered_map<std::string, const crypto::AuthorizedKey*> by_fingerprint;
+  std::vector<std::int64_t> expiries;  // sorted
 
   static std::shared_ptr<const KeySet> parse(std::string text) {
     auto set = std::make_shared<KeySet>();
     set->parsed = crypto::parse_authorized_keys(text);
     set->text = std::move(text);
-    for (const crypto::AuthorizedKey& key : set->parsed.keys)
+    for (const crypto::AuthorizedKey& key : set->parsed.keys) {
       set->by_fingerprint.emplace(key.key.fingerprint(), &key);
+      if (key.expiry_unix_seconds) set->expiries.push_back(*key.expiry_unix_seconds);
+    }
+    std::ranges::sort(set->expiries);
     return set;
   }
 
@@ -156,9 +160,12 @@ struct AuthorizedKeysFile::State {
     return {};
   }
 
+  [[nodiscard]] std::int64_t unix_seconds() const {
+    return std::chrono::duration_cast<std::chrono::seconds>(clock.wall_now().time_since_epoch()).count();
+  }
+
   [[nodiscard]] bool has_expired(const crypto::AuthorizedKey& key) const {
-    auto now = std::chrono::duration_cast<std::chrono::seconds>(clock.wall_now().time_since_epoch()).count();
-    return key.expiry_unix_seconds && *key.expiry_unix_seconds <= now;
+    return key.expiry_unix_seconds && *key.expiry_unix_seconds <= unix_seconds();
   }
 
   // Puts `text` in the file's place, and in force at once.
@@ -223,6 +230,14 @@ Result<void> AuthorizedKeysFile::authorize_session(const std::string& user, cons
   std::shared_ptr<const KeySet> keys = state_->last_read();
   if (keys == nullptr) return fail(ErrorCode::permission_denied, "{} has not been read yet", state_->path);
   return state_->check_key(*keys, user, fingerprint, address);
+}
+
+KeyState AuthorizedKeysFile::state() const {
+  std::shared_ptr<const KeySet> keys = state_->last_read();
+  if (keys == nullptr) return {};
+  auto first_valid = std::ranges::upper_bound(keys->expiries, state_->unix_seconds());
+  auto expired = static_cast<std::size_t>(first_valid - keys->expiries.begin());
+  return {std::move(keys), expired};
 }
 
 Result<KeyAddition> AuthorizedKeysFile::add_key(const std::string& agent, const crypto::PublicKey& key) {

@@ -29,6 +29,14 @@ struct KeyListing {
   std::vector<KeyLine> lines;
 };
 
+/// What sessions depend on: equal values admit the same keys from the same addresses.
+struct KeyState {
+  std::shared_ptr<const void> keys;  ///< what was last read; null: nothing yet
+  std::size_t expired = 0;           ///< how many of those keys have expired
+
+  bool operator==(const KeyState&) const = default;
+};
+
 /// What became of a key that was to be added.
 enum class KeyAddition {
   added,
@@ -51,6 +59,9 @@ class AuthorizedKeysFile {
 
   /// The same for a key that has authenticated earlier, against what was last read of the file: touches no disk.
   Result<void> authorize_session(const std::string& user, const std::string& fingerprint, const std::string& address);
+
+  /// What authorize_session() goes by now. Cheap, whatever the number of keys.
+  [[nodiscard]] KeyState state() const;
 
   /// Reads the file now; for the start and for reloads. Lines that cannot be honoured are logged and authorise nobody.
   Result<void> check();

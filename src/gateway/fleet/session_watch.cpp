@@ -48,6 +48,10 @@ class SessionWatchImpl final : public SessionWatch, public std::enable_shared_fr
     }
     failing_ = false;
     if (!*known) return;
+    // Ten thousand sessions need no look while nothing has changed for them; new ones are checked when they register.
+    KeyState state = keys_.state();
+    if (state == checked_) return;
+    checked_ = std::move(state);
     for (const std::string& agent : end_unauthorized_sessions(fleet_, keys_))
       log::info("a session ends because its key is not admitted any more", {{"agent", agent}});
   }
@@ -57,7 +61,8 @@ class SessionWatchImpl final : public SessionWatch, public std::enable_shared_fr
   Fleet& fleet_;
   AuthorizedKeysFile& keys_;
   net::Timer timer_;      // on the worker
-  bool failing_ = false;  // one look at a time
+  bool failing_ = false;  // this and the next: one look at a time
+  KeyState checked_;      // every session was held against this
   std::atomic<bool> stopped_ = false;
 };
 
