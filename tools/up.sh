@@ -113,7 +113,7 @@ api() {
 
 # start_gateway: 0 when it is ready, 1 when a port was taken in the meantime.
 start_gateway() {
-  local pid_file=$dir/pids/gateway.pid log=$dir/log/gateway.log deadline=$((EPOCHSECONDS + 30)) before
+  local pid_file=$dir/pids/gateway.pid log=$dir/log/gateway.log deadline=$((EPOCHSECONDS + 90)) before
   : >>"$log"
   before=$(stat -c %s -- "$log")
   start_process "$pid_file" "$log" "$hive_bin/myrmex-gateway" --config "$dir/gateway/gateway_config.json"
@@ -123,7 +123,7 @@ start_gateway() {
       ! tail -c "+$((before + 1))" -- "$log" | grep -qi 'address already in use' || return 1
       give_up "the gateway ended at its start"
     fi
-    [ "$EPOCHSECONDS" -lt "$deadline" ] || give_up "the gateway was not ready within 30 s"
+    [ "$EPOCHSECONDS" -lt "$deadline" ] || give_up "the gateway was not ready within 90 s"
     sleep 0.05
   done
 }
@@ -162,7 +162,7 @@ done
 printf '%s\n' "$agents" >"$dir/agents/count"
 write_env "$dir" "$ssh_port" "$https_port" "$http_port"
 
-deadline=$((EPOCHSECONDS + 30 + agents / 10))
+deadline=$((EPOCHSECONDS + 90 + agents / 10))
 online=0
 until [ "$online" -ge "$agents" ]; do
   online=$(api /api/status 2>/dev/null | jq '[.agents[] | select(.online)] | length' 2>/dev/null) || online=0

@@ -10,8 +10,6 @@ let hive;
 before(async () => { hive = await Hive.start({ agents: 1 }); });
 after(() => hive.stop());
 
-const outcomes = () => hive.audit().filter((entry) => entry.kind === 'outcome');
-
 async function problem(response, status) {
   assert.equal(response.status, status);
   assert.match(response.headers.get('content-type'), /^application\/problem\+json/);
@@ -23,7 +21,7 @@ async function problem(response, status) {
 }
 
 // Sends bytes as they are and returns what comes back until the server closes or is silent.
-function raw(bytes, { within = 5000 } = {}) {
+function raw(bytes, { within = 60_000 } = {}) {
   const { hostname, port } = new URL(hive.env.MYRMEX_HTTP_URL);
   return new Promise((resolve) => {
     const socket = net.connect(Number(port), hostname);
@@ -73,8 +71,9 @@ test('an operator calls, and does not read the audit log', async () => {
 
 test('the audit log tells operator and admin apart, and holds no token', async () => {
   await hive.call('agent-1__get_metrics', {});
-  const roles = new Set(outcomes().map((entry) => entry.role));
-  assert.ok(roles.has('operator') && roles.has('admin'));
+  for (const role of ['operator', 'admin']) {
+    await hive.entry(`an outcome of ${role}`, (entry) => entry.kind === 'outcome' && entry.role === role);
+  }
   const log = JSON.stringify(hive.audit());
   for (const role of ['admin', 'operator', 'read-only']) assert.ok(!log.includes(hive.token(role)), role);
 });
@@ -96,7 +95,7 @@ test('unknown routes and methods are refused in JSON', async () => {
 });
 
 test('calls that make no sense are refused before anything runs', async () => {
-  const before = outcomes().filter((entry) => entry.outcome === 'success').length;
+  const refused = new Set();
   const post = (body) => hive.fetch('/api/call', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
   for (const body of [
     '', 'null', '[]', '{}', '{"name":7}', '{"name":""}', '{"name":"agent-1__run_command","arguments":[]}',
@@ -106,8 +105,9 @@ test('calls that make no sense are refused before anything runs', async () => {
     '{"name":"agent-1__get_metrics","arguments":'.repeat(1000),
     '{"name":"agent-1__get_metrics","timeout_ms":-1}',
     Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
-  ]) await problem(await post(body), 400);
-  assert.equal(outcomes().filter((entry) => entry.outcome === 'success').length, before);
+  ]) refused.add((await problem(await post(body), 400)).request_id);
+  const ran = (await hive.settledAudit()).filter((entry) => entry.outcome === 'success' && refused.has(entry.request_id));
+  assert.deepEqual(ran, []);
 });
 
 test('odd names of agents and tools run nothing', async () => {
@@ -152,7 +152,6 @@ test('what the caller sends cannot forge a line of the log', async () => {
   const evil = 'x\u2028y\u0085z\u000b\r\n{"seq":1,"kind":"outcome","outcome":"success"}';
   const answer = await hive.call('agent-1__run_command', { name: 'echo', args: [evil] });
   assert.equal(answer.outcome, 'denied');
-  const entry = outcomes().find(({ request_id: id }) => id === answer.requestId);
-  assert.equal(entry.outcome, 'denied');
+  assert.equal((await hive.outcome(answer.requestId)).outcome, 'denied');
   await hive.assertLogVerifies();
 });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 
 import { Hive, eventually } from './support/hive.mjs';
 
@@ -17,10 +18,12 @@ before(async () => {
 });
 after(() => hive.stop());
 
-// The newest outcome in the audit log of a call to a tool of an agent.
-async function lastOutcome(agent, tool) {
-  return eventually(`an outcome of ${agent}__${tool}`, () => hive.audit()
-    .filter((entry) => entry.kind === 'outcome' && entry.agent === agent && entry.tool === tool).at(-1));
+// What the audit log has of the one run_command of this file with these arguments: its intent, and its outcome.
+async function recorded(args) {
+  const intent = await hive.entry(`the intent of ${JSON.stringify(args)}`, (entry) => entry.kind === 'intent' &&
+    entry.tool === 'run_command' && isDeepStrictEqual(JSON.parse(entry.arguments), args));
+  const outcome = await hive.entry('its outcome', (entry) => entry.kind === 'outcome' && entry.call_id === intent.call_id);
+  return { intent, outcome };
 }
 
 test('status and agents name every agent', async () => {
@@ -57,9 +60,8 @@ test('a permitted command exits 0 and stands in the log as success, its intent b
   const { code, stdout } = await hive.myrmex(['call', 'agent-1__run_command', 'name=echo', 'args=hello', 'args=hive']);
   assert.equal(code, 0);
   assert.equal(stdout.trim(), 'hello hive');
-  const outcome = await lastOutcome('agent-1', 'run_command');
+  const { intent, outcome } = await recorded({ name: 'echo', args: ['hello', 'hive'] });
   assert.equal(outcome.outcome, 'success');
-  const intent = hive.audit().find((entry) => entry.kind === 'intent' && entry.call_id === outcome.call_id);
   assert.ok(intent.seq < outcome.seq);
 });
 
@@ -68,8 +70,7 @@ test('a refused command exits 3 and is recorded as denied', async () => {
   assert.equal(code, 3);
   assert.match(stderr, /is not in the approved allowlist/);
   assert.equal(stdout, '');
-  const outcome = await lastOutcome('agent-1', 'run_command');
-  assert.equal(outcome.outcome, 'denied');
+  assert.equal((await recorded({ name: 'rm', args: ['-rf', '/'] })).outcome.outcome, 'denied');
 });
 
 test('refused arguments exit 3 and do not tell the pattern', async () => {
@@ -83,7 +84,7 @@ test('a failing command exits 4 and is recorded as failure', async () => {
   const { code, stdout, stderr } = await hive.myrmex(['call', 'agent-1__run_command', 'name=false']);
   assert.equal(code, 4);
   assert.match(stdout + stderr, /exit status 1/);
-  assert.equal((await lastOutcome('agent-1', 'run_command')).outcome, 'failure');
+  assert.equal((await recorded({ name: 'false' })).outcome.outcome, 'failure');
 });
 
 test('the small default allowlist: uptime, df -h, words, a sleep of at most 120 seconds', async () => {
@@ -102,7 +103,8 @@ test('an agent that is gone: exit 5, and the log says that nothing ran', async (
   const { code, stderr } = await hive.myrmex(['call', 'agent-3__get_metrics']);
   assert.equal(code, 5);
   assert.match(stderr, /agent-3/);
-  assert.notEqual((await lastOutcome('agent-3', 'get_metrics')).outcome, 'success');
+  const outcome = await hive.entry('its outcome', (entry) => entry.kind === 'outcome' && entry.agent === 'agent-3' && entry.tool === 'get_metrics');
+  assert.notEqual(outcome.outcome, 'success');
 });
 
 test('an agent that never was: exit 5', async () => {

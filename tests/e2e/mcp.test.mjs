@@ -42,7 +42,10 @@ before(async () => {
 });
 after(() => hive.stop());
 
-const outcomesOf = (surface) => hive.audit().filter((entry) => entry.kind === 'outcome' && entry.surface === surface);
+// The outcome of a call on this surface that was not in the log before.
+const outcomeOn = (surface, known, what) => hive.entry('the outcome', (entry) => entry.kind === 'outcome' && entry.seq > known &&
+  entry.surface === surface && Object.entries(what).every(([field, value]) => entry[field] === value));
+const lastEntry = async () => (await hive.settledAudit()).at(-1).seq;
 const runs = (client, name, options, args) => client.call('agent-1__run_command', { name, ...(args ? { args } : {}) }, options);
 const textOf = (result) => result.content.map((block) => block.text ?? '').join('');
 
@@ -76,12 +79,13 @@ for (const [name, kind] of Object.entries(kinds)) {
     });
 
     test('calls a tool, and its structured result fits its schema', async () => {
+      const known = await lastEntry();
       await client.tools(); // The SDK then checks results against the output schemas.
       const result = await client.call('agent-1__get_metrics');
       assert.ok(!result.isError, textOf(result));
       assert.equal(typeof result.structuredContent, 'object');
-      const entry = outcomesOf(kind.surface).at(-1);
-      assert.deepEqual([entry.role, entry.agent, entry.tool, entry.outcome], ['operator', 'agent-1', 'get_metrics', 'success']);
+      const entry = await outcomeOn(kind.surface, known, { agent: 'agent-1', tool: 'get_metrics' });
+      assert.deepEqual([entry.role, entry.outcome], ['operator', 'success']);
     });
 
     test('a command that fails is a result that says so', async () => {
@@ -104,17 +108,16 @@ for (const [name, kind] of Object.entries(kinds)) {
       assert.ok(!raw.slice(answered).some(({ message }) => message.method === 'notifications/progress'));
     });
 
-    test('a cancelled command is gone with all its children within two seconds, and no result comes', async () => {
-      const before = outcomesOf(kind.surface).length;
+    test('a cancelled command is gone with all its children, and no result comes', async () => {
+      const known = await lastEntry();
       const from = client.log.length;
       const abort = new AbortController();
       const pending = assert.rejects(runs(client, scripts.waits, { signal: abort.signal }));
       await eventually('the command and its child run', () => processesWith(mark).length >= 2);
       abort.abort('no longer wanted');
       await pending;
-      await eventually('no process is left', () => processesWith(mark).length === 0, { within: 2000 });
-      const entry = await eventually('the end is recorded', () => outcomesOf(kind.surface)[before]);
-      assert.deepEqual([entry.outcome, entry.tool], ['cancelled', 'run_command']);
+      await eventually('no process is left', () => processesWith(mark).length === 0);
+      assert.equal((await outcomeOn(kind.surface, known, { tool: 'run_command' })).outcome, 'cancelled');
       assert.ok(!(await client.call('agent-1__get_metrics')).isError, 'the connection goes on');
       const raw = client.log.slice(from);
       const { message: request } = raw.find(({ out, message }) => out && message.params?.name === 'agent-1__run_command');
@@ -128,7 +131,7 @@ for (const [name, kind] of Object.entries(kinds)) {
       const id = asked._meta['myrmex-hive/approval_id'];
       const waiting = await client.call('gateway__approval_result', { id });
       assert.match(textOf(waiting), /[Ss]till waiting/);
-      const fetched = client.call('gateway__approval_result', { id, wait_seconds: 20 });
+      const fetched = client.call('gateway__approval_result', { id, wait_seconds: 50 });
       const decided = await hive.fetch('/api/approvals', { method: 'POST', token: tokens.bob, body: JSON.stringify({ id, decision: 'approve' }) });
       assert.equal(decided.status, 200, await decided.text());
       const result = await fetched;
@@ -178,7 +181,7 @@ describe('an agent that goes and comes back', () => {
     await eventually('the subscription is acknowledged', () => fresh.seen[0]?.method === 'notifications/subscriptions/acknowledged');
 
     await hive.end('agent-2', 'SIGTERM');
-    await eventually('both are told', () => old.count() > 0 && fresh.count() > 0, { within: 5000 });
+    await eventually('both are told', () => old.count() > 0 && fresh.count() > 0);
     for (const client of [legacy, modern]) {
       const { result } = await client.call('agent-2__get_metrics');
       assert.equal(result.isError, true);
@@ -193,7 +196,7 @@ describe('an agent that goes and comes back', () => {
 
     const counts = [old.count(), fresh.count()];
     await hive.up('--agents', '2');
-    await eventually('both are told again', () => old.count() > counts[0] && fresh.count() > counts[1], { within: 5000 });
+    await eventually('both are told again', () => old.count() > counts[0] && fresh.count() > counts[1]);
     await eventually('its tools are listed again', async () => (await modern.list('tools')).some((tool) => tool.name === 'agent-2__get_metrics'));
     assert.ok(!(await legacy.call('agent-2__get_metrics')).result.isError);
     old.check();

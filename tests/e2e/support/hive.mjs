@@ -13,7 +13,7 @@ import { LeakWatch } from './leaks.mjs';
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 
 // Runs a program to its end. Never throws for an exit code; `code` is null when a signal ended it.
-export function run(program, args, { env = process.env, input, timeout = 60_000, cwd } = {}) {
+export function run(program, args, { env = process.env, input, timeout = 180_000, cwd } = {}) {
   return new Promise((resolve, reject) => {
     const child = execFile(program, args, { env, cwd, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20 },
       (error, stdout, stderr) => {
@@ -25,8 +25,9 @@ export function run(program, args, { env = process.env, input, timeout = 60_000,
   });
 }
 
-// Waits until `condition` gives something true, and returns it.
-export async function eventually(what, condition, { within = 20_000, every = 25 } = {}) {
+// Waits until `condition` gives something true, and returns it. The ceiling is there to end a test that hangs, and says
+// nothing about how fast anything is: the machine may be slow and busy.
+export async function eventually(what, condition, { within = 60_000, every = 25 } = {}) {
   const end = Date.now() + within;
   for (;;) {
     const value = await condition();
@@ -83,7 +84,7 @@ export function isAlive(pid) {
 async function script(name, args) {
   return run('bash', [path.join(root, 'tools', `${name}.sh`), ...args], {
     env: { ...process.env, HIVE_ROOT: root, HIVE_READY: '1', NO_COLOR: '1' },
-    timeout: 120_000,
+    timeout: 300_000,
   });
 }
 
@@ -237,7 +238,41 @@ export class Hive {
     }
   }
 
-  // The entries of the audit log, without its checkpoints.
+  // Sends the gateway SIGHUP and returns what its log says about how the reload went.
+  async reload(pid = this.pid('gateway')) {
+    const before = this.gatewayLog().length;
+    process.kill(pid, 'SIGHUP');
+    return eventually('the gateway says how the reload went', () => {
+      const said = this.gatewayLog().slice(before).split('\n').filter((line) => /reload/i.test(line));
+      return said.length > 0 && said.join('\n');
+    });
+  }
+
+  // The first entry of the audit log for which `matches` holds, once it is there: an outcome may follow the answer.
+  entry(what, matches) {
+    return eventually(`the audit log has ${what}`, () => this.audit().find(matches));
+  }
+
+  // The outcome entry of the call with this request id.
+  outcome(requestId) {
+    assert.equal(typeof requestId, 'string', 'the id of a request');
+    return this.entry(`the outcome of ${requestId}`, (entry) => entry.request_id === requestId && entry.kind === 'outcome');
+  }
+
+  // All entries of the call with this request id, the outcome among them.
+  async entries(requestId) {
+    await this.outcome(requestId);
+    return this.audit().filter((entry) => entry.request_id === requestId);
+  }
+
+  // The log after a call of this moment has its outcome in it: to look for what must not be there.
+  async settledAudit() {
+    await this.outcome((await this.call('nobody__get_metrics', {})).requestId);
+    return this.audit();
+  }
+
+  // What the audit log holds at this moment, without its checkpoints. The entry of a call may come after its answer: use
+  // entry(), outcome() or entries() for what must be there, and this only inside a condition that is awaited.
   audit() {
     return fs.readFileSync(this.env.MYRMEX_AUDIT_LOG, 'utf8').split('\n').filter(Boolean)
       .map((line) => JSON.parse(line)).filter((entry) => entry.seq !== undefined);
