@@ -20,4 +20,17 @@ std::string missing_capability(std::string_view raw_capabilities, std::string_vi
 std::string adapt_question(std::string_view raw_params, std::string_view method, Revision revision,
                            std::string_view fresh_id);
 
+/// Whether a raw result of a client has the shape that a question calls for.
+bool is_answer_to(std::string_view method, std::string_view raw_result);
+
+/// The name under which a question of a server of the older revisions, which gives it none, goes to a client of
+/// 2026-07-28: who is asked, and for what. "user_PROPERTY" for a form of one property, "user_input" for any other form,
+/// "user_visit" for a link, "model_message", "client_roots". The same question always has the same name.
+std::string question_key(std::string_view method, std::string_view raw_params);
+
+/// The capability of a client that a server of the older revisions misses, by its words: those revisions have no error
+/// of its own for this, and the official SDKs say "Client does not support sampling (required for ...)". Empty if the
+/// words, or more than a line of them, say something else.
+std::string_view capability_missed_in(std::string_view words);
+
 }  // namespace hive::mcp

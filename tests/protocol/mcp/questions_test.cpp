@@ -69,5 +69,40 @@ TEST(AdaptQuestionTest, MakesAnObjectOfNothing) {
   EXPECT_EQ(adapt_question("", "roots/list", v2025_11_25, ""), "{}");
 }
 
+TEST(QuestionKeyTest, SaysWhoIsAskedAndForWhat) {
+  auto form = [](std::string_view properties) {
+    return R"({"message":"?","requestedSchema":{"type":"object","properties":)" + std::string(properties) + "}}";
+  };
+  EXPECT_EQ(question_key("elicitation/create", form(R"({"name":{"type":"string"}})")), "user_name");
+  EXPECT_EQ(question_key("elicitation/create", form(R"({"ok to go":{}})")), "user_ok_to_go");
+  EXPECT_EQ(question_key("elicitation/create", form(R"({"name":{},"email":{}})")), "user_input");
+  EXPECT_EQ(question_key("elicitation/create", form(R"({"":{}})")), "user_input");
+  EXPECT_EQ(question_key("elicitation/create", form("{\"" + std::string(400, 'x') + "\":{}}")), "user_input");
+  EXPECT_EQ(question_key("elicitation/create", "{}"), "user_input");
+  EXPECT_EQ(question_key("elicitation/create", R"({"mode":"url","url":"https://example.com"})"), "user_visit");
+  EXPECT_EQ(question_key("sampling/createMessage", "{}"), "model_message");
+  EXPECT_EQ(question_key("roots/list", "{}"), "client_roots");
+}
+
+TEST(CapabilityMissedInTest, KnowsTheWordsOfTheOfficialSdks) {
+  EXPECT_EQ(capability_missed_in("Client does not support sampling (required for sampling/createMessage)"), "sampling");
+  EXPECT_EQ(capability_missed_in("Client does not support elicitation (required for elicitation/create)"),
+            "elicitation");
+  EXPECT_EQ(capability_missed_in("MCP error -32603: Client does not support listing roots (required for roots/list)"),
+            "roots");
+  EXPECT_EQ(capability_missed_in("The client does not declare the elicitation capability."), "elicitation");
+}
+
+TEST(CapabilityMissedInTest, TakesNoOtherFailureForIt) {
+  for (std::string_view words :
+       {"", "sampling failed", "The client does not support this.", "The server does not support sampling",
+        "the client supports sampling, but not now", "Client does not support gzip.\nsampling"}) {
+    EXPECT_EQ(capability_missed_in(words), "") << words;
+  }
+  std::string far = "client does not support" + std::string(100, '.') + "sampling";
+  EXPECT_EQ(capability_missed_in(far), "");
+  EXPECT_EQ(capability_missed_in(std::string(600, ' ') + "client does not support sampling"), "");
+}
+
 }  // namespace
 }  // namespace hive::mcp

@@ -1,7 +1,8 @@
 #include "gateway/surfaces/mcp/upstream_call.h"
 
 #include <algorithm>
-#include <array>
+#include <ranges>
+#include <span>
 
 #include "base/strings.h"
 #include "crypto/sha256.h"
@@ -10,6 +11,7 @@
 #include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/mcp/questions.h"
 
 namespace hive::mcp_surface {
 
@@ -17,8 +19,6 @@ namespace {
 
 // Questions that an upstream asks at about the same time go out in one round.
 constexpr std::chrono::milliseconds gather_window{20};
-// For an upstream that asks nothing and only wants to be called again.
-constexpr std::chrono::milliseconds pause_between_rounds{250};
 
 // A modern client is known by who it is and what it can do: an upstream that keeps sessions is told both once.
 std::string key_of(const Exchange& exchange) {
@@ -51,10 +51,22 @@ calls::CallResult too_large_to_keep(const calls::CallResult& result) {
   return replaced;
 }
 
-bool says_is_error(std::string_view raw_result) {
-  auto members = json::parse_object(raw_result, {.max_bytes = raw_result.size()});
-  auto raw = members ? json::find(*members, "isError") : std::nullopt;
-  return raw && json::decode_boolean(*raw) == true;
+// What a server says of its failure: the message of an error, or the one text of a tool's result that is one. nullopt:
+// it did not fail.
+std::optional<std::string> words_of_failure(const calls::CallResult& result) {
+  auto members = json::parse_object(result.body, {.max_bytes = result.body.size()});
+  if (!members) return std::nullopt;
+  auto text_in = [](std::span<const json::Member> object, std::string_view key) {
+    return json::decode_string(json::find(object, key).value_or("")).value_or("");
+  };
+  if (result.is_error) return result.by_gateway ? std::nullopt : std::optional(text_in(*members, "message"));
+  auto raw = json::find(*members, "isError");
+  if (!raw || json::decode_boolean(*raw) != true) return std::nullopt;
+  auto content = json::find(*members, "content");
+  auto blocks = json::parse_array(content.value_or(""), mcp::message_limits);
+  if (!blocks || blocks->size() != 1) return "";
+  auto block = json::parse_object((*blocks)[0], mcp::message_limits);
+  return block ? text_in(*block, "text") : "";
 }
 
 // The first capability that a result asks for and the client does not declare; "" if there is none.
@@ -87,6 +99,13 @@ UpstreamCall::UpstreamCall(std::shared_ptr<Server> server, ExchangePointer excha
 void UpstreamCall::start() {
   attach(exchange());
   run(request_.params);
+}
+
+void UpstreamCall::bring(std::string_view raw_responses) {
+  auto members = json::parse_object(raw_responses, mcp::message_limits).value_or(std::vector<json::Member>());
+  std::lock_guard lock(mutex_);
+  for (const json::Member& member : members | std::views::take(max_questions))
+    brought_.emplace(member.key, member.value);
 }
 
 void UpstreamCall::attach(const ExchangePointer& exchange) {
@@ -167,10 +186,15 @@ std::string UpstreamCall::missing_capability(const calls::CallResult& result) co
   if (!result.is_error && mcp::result_type(result.body) == "input_required") {
     return undeclared_in(result.body, capabilities_);
   }
-  std::lock_guard lock(mutex_);
-  if (refused_capability_.empty()) return {};
-  bool has_failed = result.is_error ? !result.by_gateway : says_is_error(result.body);
-  return has_failed ? refused_capability_ : std::string();
+  std::optional<std::string> words = words_of_failure(result);
+  if (!words) return {};
+  {
+    std::lock_guard lock(mutex_);
+    if (!refused_capability_.empty()) return refused_capability_;
+  }
+  // A legacy server that knows what its client declares does not even ask.
+  std::string_view missed = mcp::capability_missed_in(*words);
+  return mcp::has_capability(capabilities_, missed) ? std::string() : std::string(missed);
 }
 
 void UpstreamCall::withdraw(std::string_view reason) {
@@ -232,8 +256,12 @@ void UpstreamCall::ask(std::string method, std::string raw_params,
       lock.unlock();
       return done(fail(ErrorCode::resource_exhausted, "{} questions wait for the client already", max_questions));
     }
-    questions_.emplace(fmt::format("q{}", next_question_++),
-                       Question{std::move(method), std::move(raw_params), std::move(done)});
+    std::string key = key_for(method, raw_params);
+    if (auto known = brought_.extract(key); !known.empty() && mcp::is_answer_to(method, known.mapped())) {
+      lock.unlock();
+      return done(std::move(known.mapped()));
+    }
+    questions_.emplace(std::move(key), Question{std::move(method), std::move(raw_params), std::move(done)});
     // Held calls ask what is new when their client comes back.
     starts_round = exchange_ != nullptr && !round_ends_;
     if (starts_round) round_ends_ = true;
@@ -243,6 +271,14 @@ void UpstreamCall::ask(std::string method, std::string raw_params,
   current->worker().dispatch([self = shared_from_this(), current] {
     current->set_timer(gather_window, [self, current] { self->end_round(current); });
   });
+}
+
+std::string UpstreamCall::key_for(std::string_view method, std::string_view raw_params) {
+  std::string base = mcp::question_key(method, raw_params);
+  std::string key = base;
+  for (unsigned n = 2; !keys_.insert(key).second; ++n)
+    key = fmt::format("{}_{}", base, n);
+  return key;
 }
 
 void UpstreamCall::end_round(const ExchangePointer& exchange) {
@@ -276,7 +312,7 @@ std::expected<UpstreamCall::Answers, std::string> UpstreamCall::answers_in(std::
   for (const json::Member& member : *members) {
     auto question = questions_.find(member.key);
     if (question == questions_.end()) continue;
-    if (!is_answer_to(question->second.method, member.value)) {
+    if (!mcp::is_answer_to(question->second.method, member.value)) {
       return std::unexpected(
           fmt::format("inputResponses.{} is not a result of {}", member.key, question->second.method));
     }
@@ -314,60 +350,6 @@ void UpstreamCall::resume(const ExchangePointer& exchange, std::string_view stat
   if (asks_again) end_round(exchange);
 }
 
-void UpstreamCall::ask_legacy_client(const ExchangePointer& exchange, std::string_view raw_result) {
-  auto asked = mcp::parse_input_required(raw_result);
-  if (!asked)
-    return give_up(exchange,
-                   fmt::format("{} asks in a way that cannot be read: {}", request_.upstream, asked.error().message));
-  if (++round_ > max_rounds) return give_up(exchange, fmt::format("{} asks without end", request_.upstream));
-  asked_ = *std::move(asked);
-  answered_.clear();
-  if (asked_.requests.size() > max_questions) {
-    return give_up(exchange, fmt::format("{} asks more than {} questions at once", request_.upstream, max_questions));
-  }
-  for (const mcp::InputRequest& question : asked_.requests) {
-    std::string_view capability = mcp::capability_of(question.method);
-    if (capability.empty() || !mcp::has_capability(capabilities_, capability)) {
-      return give_up(exchange,
-                     fmt::format("{} asks {}, which the client does not declare", request_.upstream, question.method));
-    }
-  }
-  if (asked_.requests.empty()) {
-    if (asked_.request_state.empty()) return give_up(exchange, request_.upstream + " asks for nothing");
-    return exchange->set_timer(pause_between_rounds,
-                               [self = shared_from_this(), exchange] { self->run_again(exchange); });
-  }
-  for (const mcp::InputRequest& question : asked_.requests) {
-    exchange->context().session->ask(
-        exchange, question.method, question.params,
-        [self = shared_from_this(), exchange, key = question.key](Result<std::string> answer) {
-          exchange->worker().dispatch([self, exchange, key, answer = std::move(answer)]() mutable {
-            self->on_answer(exchange, key, std::move(answer));
-          });
-        });
-  }
-}
-
-void UpstreamCall::on_answer(const ExchangePointer& exchange, const std::string& key, Result<std::string> answer) {
-  if (exchange->is_over()) return;
-  if (!answer) return give_up(exchange, answer.error().message);
-  answered_[key] = *std::move(answer);
-  if (answered_.size() == asked_.requests.size()) run_again(exchange);
-}
-
-void UpstreamCall::run_again(const ExchangePointer& exchange) {
-  if (exchange->is_over()) return;
-  std::string base = request_.params;
-  if (base.empty()) {
-    base = ObjectText().text("name", request_.name).raw("arguments", request_.arguments).take();
-  }
-  std::string responses = encode_answers(answered_);
-  std::vector<mcp::MemberChange> changes;
-  if (!answered_.empty()) changes.push_back({"inputResponses", responses});
-  if (!asked_.request_state.empty()) changes.push_back({"requestState", asked_.request_state});
-  run(mcp::with_members(base, changes));
-}
-
 void UpstreamCall::give_up(const ExchangePointer& exchange, std::string_view why) {
   {
     std::lock_guard lock(mutex_);
@@ -375,37 +357,6 @@ void UpstreamCall::give_up(const ExchangePointer& exchange, std::string_view why
   }
   if (request_.method == "tools/call") return exchange->finish(tool_error(why, "failure", "not_answered"));
   exchange->fail(protocol::internal_error_code, why);
-}
-
-bool is_answer_to(std::string_view method, std::string_view raw_result) {
-  auto members = json::parse_object(raw_result, mcp::message_limits);
-  if (!members) return false;
-  auto text = [&](std::string_view key) {
-    auto raw = json::find(*members, key);
-    return raw ? json::decode_string(*raw) : std::nullopt;
-  };
-  if (method == "elicitation/create") {
-    static constexpr std::array<std::string_view, 3> actions = {"accept", "decline", "cancel"};
-    auto action = text("action");
-    auto content = json::find(*members, "content");
-    return action && std::ranges::find(actions, *action) != actions.end() && (!content || json::is_object(*content));
-  }
-  if (method == "sampling/createMessage") {
-    auto content = json::find(*members, "content");
-    return text("role") && text("model") && content && (json::is_object(*content) || json::is_array(*content));
-  }
-  if (method == "roots/list") {
-    auto roots = json::find(*members, "roots");
-    return roots && json::is_array(*roots);
-  }
-  return false;
-}
-
-std::string encode_answers(const std::map<std::string, std::string>& answers) {
-  ObjectText object;
-  for (const auto& [key, answer] : answers)
-    object.raw(key, answer);
-  return object.take();
 }
 
 void call_upstream(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, UpstreamRequest request) {
@@ -436,7 +387,9 @@ void call_upstream(const std::shared_ptr<Server>& server, const ExchangePointer&
     if (raw_state) changes.push_back({"requestState", *raw_state});
     request.params = mcp::with_members(request.params, changes);
   }
-  std::make_shared<UpstreamCall>(server, exchange, std::move(request))->start();
+  auto call = std::make_shared<UpstreamCall>(server, exchange, std::move(request));
+  if (responses && !passes_through) call->bring(*responses);
+  call->start();
 }
 
 }  // namespace hive::mcp_surface

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
  public:
   UpstreamCall(std::shared_ptr<Server> server, ExchangePointer exchange, UpstreamRequest request);
 
+  /// Before the start: answers that the client brings of its own accord. They answer the questions of their names.
+  void bring(std::string_view raw_responses);
   void start();
   /// Goes on with a held call for a retry of its request. `raw_responses` is the object of answers, or empty; an answer
   /// of the wrong shape refuses the retry, which may then come again.
@@ -76,6 +79,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   void on_answer(const ExchangePointer& exchange, const std::string& key, Result<std::string> answer);
   void run_again(const ExchangePointer& exchange);
   void give_up(const ExchangePointer& exchange, std::string_view why);
+  /// A name that no question of this call has had. With mutex_ held.
+  std::string key_for(std::string_view method, std::string_view raw_params);
   [[nodiscard]] std::expected<Answers, std::string> answers_in(std::string_view raw_responses) const;
 
   const std::shared_ptr<Server> server_;
@@ -90,7 +95,8 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   ExchangePointer exchange_;                     // null while the call is held; guarded by mutex_
   std::shared_ptr<calls::RunningCall> running_;  // guarded by mutex_
   std::map<std::string, Question> questions_;    // of a legacy upstream to a modern client; guarded by mutex_
-  unsigned next_question_ = 1;                   // guarded by mutex_
+  std::set<std::string> keys_;                   // that questions had or have; guarded by mutex_
+  Answers brought_;                              // to questions that are not asked yet; guarded by mutex_
   std::optional<calls::CallResult> result_;      // that came while nobody waited; guarded by mutex_
   std::string refused_capability_;  // that the upstream needed and the client does not declare; guarded by mutex_
   bool round_ends_ = false;         // guarded by mutex_
@@ -100,9 +106,6 @@ class UpstreamCall final : public upstreams::Caller, public std::enable_shared_f
   Answers answered_;
   unsigned round_ = 0;
 };
-
-/// Whether a result of the client has the shape that a question calls for.
-bool is_answer_to(std::string_view method, std::string_view raw_result);
 
 /// {"KEY":RAW,...}
 std::string encode_answers(const std::map<std::string, std::string>& answers);

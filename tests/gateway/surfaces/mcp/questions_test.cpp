@@ -6,7 +6,8 @@ namespace hive::mcp_surface::test {
 namespace {
 
 constexpr std::string_view everything = R"({"elicitation":{},"sampling":{},"roots":{}})";
-constexpr std::string_view form = R"({"message":"Name?","requestedSchema":{"type":"object","properties":{}}})";
+constexpr std::string_view form =
+    R"({"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}})";
 constexpr std::string_view accepted = R"({"action":"accept","content":{"name":"bob"}})";
 
 /// Questions of upstreams on their way to clients of both eras. "first" is a tool of an upstream that speaks the older
@@ -107,7 +108,7 @@ TEST_F(QuestionsTest, AnEndlessResultIsNotKeptForAClientThatIsAsked) {
   std::string state = state_of(asked);
   running->end(success(R"({"content":[{"type":"text","text":")" + std::string(2 << 20, 'x') + R"("}]})"));
   ASSERT_NE(modern("server/discover").reply->answer(), "");
-  Asked retried = call(retry(state, R"({"q1":)" + std::string(accepted) + "}"));
+  Asked retried = call(retry(state, R"({"user_name":)" + std::string(accepted) + "}"));
   EXPECT_EQ(retried.result().at("_meta").at("myrmex-hive/reason").as_string(), "result_too_large");
 }
 
@@ -134,11 +135,12 @@ TEST_F(QuestionsTest, AModernClientIsAskedByTheEndOfARoundAndAnswersWithARetry) 
   Heard roots = ask(running, "roots/list", "{}");
   boost::json::value result = asked.result();
   EXPECT_EQ(result.at("resultType").as_string(), "input_required");
-  EXPECT_EQ(result.at("inputRequests").at("q1").at("method").as_string(), "elicitation/create");
-  EXPECT_EQ(result.at("inputRequests").at("q2").at("method").as_string(), "roots/list");
+  EXPECT_EQ(result.at("inputRequests").at("user_name").at("method").as_string(), "elicitation/create");
+  EXPECT_EQ(result.at("inputRequests").at("client_roots").at("method").as_string(), "roots/list");
   EXPECT_FALSE(result.as_object().contains("ttlMs"));
   // Other white space and another order of the arguments are the same request.
-  Asked retried = call(retry(state_of(asked), R"({"q1":)" + std::string(accepted) + R"(,"q2":{"roots":[]},"more":1})",
+  Asked retried = call(retry(state_of(asked),
+                             R"({"user_name":)" + std::string(accepted) + R"(,"client_roots":{"roots":[]},"more":1})",
                              R"({"name":"first","arguments":{ "b":2, "a":1 })"));
   EXPECT_EQ(answer_of(name), std::string(accepted));
   EXPECT_EQ(answer_of(roots), R"({"roots":[]})");
@@ -154,13 +156,13 @@ TEST_F(QuestionsTest, WhatIsNotAnsweredIsAskedAgain) {
   Heard name = ask(running, "elicitation/create", form);
   Heard roots = ask(running, "roots/list", "{}");
   std::string state = state_of(asked);
-  Asked second = call(retry(state, R"({"q2":{"roots":[]}})"));
+  Asked second = call(retry(state, R"({"client_roots":{"roots":[]}})"));
   boost::json::value result = second.result();
   EXPECT_EQ(result.at("inputRequests").as_object().size(), 1u);
-  EXPECT_TRUE(result.at("inputRequests").as_object().contains("q1"));
+  EXPECT_TRUE(result.at("inputRequests").as_object().contains("user_name"));
   EXPECT_EQ(answer_of(roots), R"({"roots":[]})");
   EXPECT_NE(state_of(second), state);
-  Asked third = call(retry(state_of(second), "{\"q1\":" + std::string(accepted) + "}"));
+  Asked third = call(retry(state_of(second), "{\"user_name\":" + std::string(accepted) + "}"));
   EXPECT_EQ(answer_of(name), std::string(accepted));
   running->end(success(R"({"content":[]})"));
   EXPECT_NE(third.reply->answer(), "");
@@ -171,12 +173,12 @@ TEST_F(QuestionsTest, AnAnswerOfTheWrongShapeIsRefusedAndMayComeAgain) {
   Asked asked = call(first_call);
   Heard name = ask(funnel.at(0), "elicitation/create", form);
   std::string state = state_of(asked);
-  for (const char* wrong :
-       {R"({"q1":{"action":"perhaps"}})", R"({"q1":[]})", R"({"q1":{"action":"accept","content":1}})", R"([])"}) {
+  for (const char* wrong : {R"({"user_name":{"action":"perhaps"}})", R"({"user_name":[]})",
+                            R"({"user_name":{"action":"accept","content":1}})", R"([])"}) {
     Asked refused = call(retry(state, wrong));
     EXPECT_EQ(refused.code(), -32602) << wrong;
   }
-  (void)call(retry(state, R"({"q1":{"action":"decline"}})"));
+  (void)call(retry(state, R"({"user_name":{"action":"decline"}})"));
   EXPECT_EQ(answer_of(name), R"({"action":"decline"})");
 }
 
@@ -185,7 +187,7 @@ TEST_F(QuestionsTest, AStateIsGoodForItsCallerItsRequestAndOnce) {
   Asked asked = call(first_call);
   Heard name = ask(funnel.at(0), "elicitation/create", form);
   std::string state = state_of(asked);
-  const std::string good = "{\"q1\":" + std::string(accepted) + "}";
+  const std::string good = "{\"user_name\":" + std::string(accepted) + "}";
   std::string tampered = state;
   tampered.back() = tampered.back() == '0' ? '1' : '0';
   EXPECT_EQ(call(retry(tampered, good)).code(), -32602);
@@ -200,6 +202,42 @@ TEST_F(QuestionsTest, AStateIsGoodForItsCallerItsRequestAndOnce) {
   EXPECT_EQ(funnel.count(), 1u);
 }
 
+TEST_F(QuestionsTest, AnAnswerThatIsBroughtAlongAnswersTheQuestionOfItsNameOnce) {
+  start();
+  Asked asked = call(R"({"name":"first","inputResponses":{"user_name":)" + std::string(accepted) +
+                     R"(,"client_roots":7,"more":{"action":"accept"}}})");
+  EXPECT_EQ(answer_of(ask(funnel.at(0), "elicitation/create", form)), std::string(accepted));
+  // One of the wrong shape is none, and the same question again has a name of its own.
+  Heard roots = ask(funnel.at(0), "roots/list", "{}");
+  Heard again = ask(funnel.at(0), "elicitation/create", form);
+  boost::json::value result = asked.result();
+  EXPECT_EQ(result.at("inputRequests").as_object().size(), 2u);
+  EXPECT_TRUE(result.at("inputRequests").as_object().contains("client_roots"));
+  EXPECT_TRUE(result.at("inputRequests").as_object().contains("user_name_2"));
+  Asked retried = call(retry(state_of(asked), R"({"client_roots":{"roots":[]},"user_name_2":{"action":"decline"}})",
+                             R"({"name":"first")"));
+  EXPECT_EQ(answer_of(roots), R"({"roots":[]})");
+  EXPECT_EQ(answer_of(again), R"({"action":"decline"})");
+  funnel.at(0)->end(success(R"({"content":[{"type":"text","text":"done"}]})"));
+  EXPECT_EQ(retried.text(), "done");
+}
+
+TEST_F(QuestionsTest, WhatALegacyUpstreamMissesInWordsAloneIsTheErrorOfTheModernRevision) {
+  start();
+  const std::string refused =
+      R"_({"isError":true,"content":[{"type":"text","text":"Client does not support sampling (required for x)"}]})_";
+  Asked lacks = call(first_call, "{}");
+  funnel.at(0)->end(success(refused));
+  EXPECT_EQ(lacks.code(), -32021);
+  EXPECT_TRUE(lacks.error().at("data").at("requiredCapabilities").as_object().contains("sampling"));
+  Asked has = call(first_call, R"({"sampling":{}})");
+  funnel.at(1)->end(success(refused));
+  EXPECT_TRUE(has.result().at("isError").as_bool()) << "what the client declares it does not lack";
+  Asked old = legacy(open("{}"), "tools/call", first_call);
+  funnel.at(2)->end(success(refused));
+  EXPECT_TRUE(old.result().at("isError").as_bool()) << "the older revisions have no such error";
+}
+
 TEST_F(QuestionsTest, AHeldCallThatNobodyComesBackForIsWithdrawn) {
   start();
   Asked asked = call(first_call);
@@ -207,7 +245,7 @@ TEST_F(QuestionsTest, AHeldCallThatNobodyComesBackForIsWithdrawn) {
   Heard name = ask(running, "elicitation/create", form);
   std::string state = state_of(asked);
   clock.advance(std::chrono::minutes(6));
-  Asked late = call(retry(state, "{\"q1\":" + std::string(accepted) + "}"));
+  Asked late = call(retry(state, "{\"user_name\":" + std::string(accepted) + "}"));
   EXPECT_EQ(late.code(), -32602);
   EXPECT_NE(late.error().at("message").as_string().find("expired"), std::string_view::npos);
   EXPECT_EQ(running->cancellation(), "the client did not answer in time");
@@ -221,7 +259,7 @@ TEST_F(QuestionsTest, ACallThatEndsWhileItIsHeldIsAnsweredAtTheRetry) {
   std::string state = state_of(asked);
   running->end(success(R"({"content":[{"type":"text","text":"never mind"}]})"));
   ASSERT_NE(modern("server/discover").reply->answer(), "");
-  EXPECT_EQ(call(retry(state, "{\"q1\":" + std::string(accepted) + "}")).text(), "never mind");
+  EXPECT_EQ(call(retry(state, "{\"user_name\":" + std::string(accepted) + "}")).text(), "never mind");
 }
 
 TEST_F(QuestionsTest, NobodyCanMakeTheGatewayHoldCallsWithoutEnd) {
