@@ -11,16 +11,12 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "crypto/random.h"
+#include "net/ssh/liveness.h"
 #include "protocol/agent_protocol.h"
 
 namespace hive::agent {
 
 namespace {
-
-/// A ping may be late by the time that a gateway under load needs for a turn of its loop.
-constexpr std::chrono::seconds silence_slack{5};
-/// No ping is longer; longer lines are not looked at.
-constexpr size_t max_ping_bytes = 512;
 
 double kernel_random() {
   std::array<std::uint8_t, sizeof(std::uint32_t)> bytes{};
@@ -29,12 +25,6 @@ double kernel_random() {
   for (const std::uint8_t byte : bytes)
     number = number << 8 | byte;
   return static_cast<double>(number) / static_cast<double>(UINT32_MAX);
-}
-
-bool is_ping(std::string_view line) {
-  if (line.size() > max_ping_bytes || line.find("\"ping\"") == std::string_view::npos) return false;
-  const auto request = protocol::parse_agent_request(line, {});
-  return request && request->method == "ping";
 }
 
 class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<TunnelImpl> {
@@ -60,7 +50,6 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     if (!running_) return;
     running_ = false;
     timer_ = net::Timer();
-    watch_timer_ = net::Timer();
     attempt_.reset();
     for (const auto& [number, connection] : std::exchange(connections_, {}))
       connection.channel->close("the agent is stopping");
@@ -86,8 +75,8 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
  private:
   struct Connection {
     std::shared_ptr<net::ssh::LineChannel> channel;
-    SteadyTime last_line;
-    bool pinged = false;
+    net::ssh::Liveness liveness;
+    net::Timer check;
   };
 
   /// Whether the newest connection stands. Older ones that still do are the gateway's to close.
@@ -132,43 +121,46 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     const std::uint64_t number = ++newest_;
     std::shared_ptr<net::ssh::LineChannel> watched = watch_channel(
         std::move(channel),
-        [weak = weak_from_this(), number](std::string_view line) {
-          if (const auto self = weak.lock()) self->line_seen(number, line);
+        [weak = weak_from_this(), number](std::string_view /*line*/) {
+          if (const auto self = weak.lock()) self->line_seen(number);
         },
         [weak = weak_from_this(), number](const Error& reason) {
           if (const auto self = weak.lock()) self->lost(number, reason);
         });
-    connections_[number] = Connection{watched, clock_.steady_now()};
+    connections_.emplace(number,
+                         Connection{watched, net::ssh::Liveness(clock_.steady_now(), config_.keepalive), net::Timer()});
     log::info("connected to the gateway", {{"gateway", gateway().to_string()},
                                            {"host_key", watched->peer().key_fingerprint},
                                            {"software", watched->peer().software}});
     tell(TunnelState::connected);
-    watch_silence();
+    check_later(number, config_.keepalive / 2);
     if (callbacks_.on_connected) callbacks_.on_connected(std::move(watched));
   }
 
-  void line_seen(std::uint64_t number, std::string_view line) {
+  void line_seen(std::uint64_t number) {
+    if (const auto found = connections_.find(number); found != connections_.end()) {
+      found->second.liveness.heard(clock_.steady_now());
+    }
+  }
+
+  void check_later(std::uint64_t number, SteadyTime::duration delay) {
+    connections_.at(number).check =
+        worker_.schedule(std::chrono::ceil<std::chrono::milliseconds>(delay), [weak = weak_from_this(), number] {
+          if (const auto self = weak.lock()) self->check(number);
+        });
+  }
+
+  void check(std::uint64_t number) {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
-    found->second.last_line = clock_.steady_now();
-    if (!found->second.pinged) found->second.pinged = is_ping(line);
-  }
-
-  void watch_silence() {
-    watch_timer_ = worker_.schedule(config_.keepalive, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->close_silent();
-    });
-  }
-
-  void close_silent() {
-    for (const auto& [number, connection] : connections_) {
-      const auto silence = clock_.steady_now() - connection.last_line;
-      if (!connection.pinged || silence <= config_.keepalive * 3 + silence_slack) continue;
-      // on_closed follows later, never from within.
-      connection.channel->close(fmt::format("the gateway was silent for {} s",
-                                            std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
-    }
-    if (!connections_.empty()) watch_silence();
+    Connection& connection = found->second;
+    const net::ssh::Liveness::Verdict verdict =
+        connection.liveness.check(clock_.steady_now(), connection.channel->traffic());
+    // lost() follows later, never from within.
+    if (!verdict.dead.empty()) return connection.channel->close("the gateway: " + verdict.dead);
+    // Gateways of the Go product answer no ping of an agent, but every SSH answers this.
+    if (verdict.probe) connection.channel->probe();
+    check_later(number, verdict.next);
   }
 
   void lost(std::uint64_t number, const Error& reason) {
@@ -208,8 +200,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
   const Clock& clock_;
   TunnelTuning::Connect connect_;
   Backoff backoff_;
-  net::Timer timer_;  // until the next try
-  net::Timer watch_timer_;
+  net::Timer timer_;                                   // until the next try
   std::unique_ptr<net::ssh::ConnectAttempt> attempt_;  // null: none is under way
   std::map<std::uint64_t, Connection> connections_;    // by number
   std::uint64_t newest_ = 0;

@@ -53,8 +53,9 @@ struct TunnelTuning {
 /// After each end, clean or not, the next address is tried after a delay (see Backoff). Only useful_exchange() takes
 /// the delay back to its start: a gateway that accepts and drops us at once must not be hammered.
 ///
-/// Once the gateway has sent a JSON-RPC ping, its silence for three keepalive periods and a slack closes the
-/// connection. Gateways of the Go product never ping, so they may be silent for ever.
+/// A gateway from which nothing has come for three keepalive periods is left, also one that is merely stopped: it is
+/// probed once a period by a request of SSH's own, which every gateway answers, also those of the Go product, that
+/// never ping.
 class Tunnel {
  public:
   /// Checks what can be checked before the first try: the pinned host key.

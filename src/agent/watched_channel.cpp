@@ -35,6 +35,8 @@ class WatchedChannel final : public net::ssh::LineChannel, public net::ssh::Line
 
   Result<void> send(std::string_view line) override { return channel_->send(line); }
   size_t queued_bytes() const override { return channel_->queued_bytes(); }
+  net::ssh::Traffic traffic() const override { return channel_->traffic(); }
+  void probe() override { channel_->probe(); }
 
   void set_reading(bool enabled) override {
     reading_ = enabled;

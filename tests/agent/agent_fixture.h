@@ -66,6 +66,8 @@ class GatewayEnd final : public net::ssh::LineChannel {
     return {};
   }
   [[nodiscard]] size_t queued_bytes() const override { return 0; }
+  [[nodiscard]] net::ssh::Traffic traffic() const override { return {}; }
+  void probe() override {}
   void set_reading(bool enabled) override { reading_ = enabled; }
   void close(std::string_view reason) override {
     if (!std::exchange(open_, false)) return;

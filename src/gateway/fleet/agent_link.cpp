@@ -38,27 +38,35 @@ AgentLink::AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock
       id_(channel_->peer().user),
       peer_(channel_->peer()),
       connected_at_(clock.wall_now()),
-      last_received_(clock.steady_now()),
+      liveness_(clock.steady_now(), options.keepalive),
       last_seen_ns_(connected_at_.time_since_epoch().count()),
       tools_(std::make_shared<const ToolList>()) {}
 
 void AgentLink::start(std::uint64_t first_ticket) {
   channel_->set_handler(shared_from_this());
   ping_ticket_ = first_ticket;
-  ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
-      [this](const AgentReply& reply) { take_first_ping(reply); });
+  send_ping([this](const AgentReply& reply) { take_first_ping(reply); });
   ask(first_ticket + 2,
       protocol::encode_tools_call(std::to_string(first_ticket + 2), "get_system_info", "{}", false,
                                   std::chrono::seconds(30)),
       [this](const AgentReply& reply) { take_system_info(reply); });
-  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+  watch_later(options_.keepalive / 2);
 }
 
-void AgentLink::ask(std::uint64_t ticket, std::string line, std::move_only_function<void(AgentReply)> done) {
-  if (closed_ || !channel_->send(line)) return;
+Result<void> AgentLink::queue(std::string_view line) {
+  TRY(channel_->send(line));
+  queued_total_ += line.size() + 1;
+  return {};
+}
+
+AgentLink::Pending* AgentLink::ask(std::uint64_t ticket, std::string_view line,
+                                   std::move_only_function<void(AgentReply)> done) {
+  if (closed_ || !queue(line)) return nullptr;
   Pending& pending = pending_[ticket];
   pending.done = std::move(done);
+  pending.line_end = queued_total_;
   pending.timer = worker().schedule(std::chrono::seconds(40), [this, ticket] { on_deadline(ticket); });
+  return &pending;
 }
 
 void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
@@ -89,10 +97,11 @@ void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
                   fmt::format("the arguments are larger than the {} bytes that a tunnel carries in one line",
                               protocol::default_max_line_bytes));
   }
-  if (auto sent = channel_->send(line); !sent) {
-    return refuse("agent_busy", fmt::format("agent {}: {}", id_, sent.error().message));
+  if (auto queued = queue(line); !queued) {
+    return refuse("agent_busy", fmt::format("agent {}: {}", id_, queued.error().message));
   }
   Pending& pending = pending_[ticket];
+  pending.line_end = queued_total_;
   pending.on_progress = std::move(request.on_progress);
   pending.done = std::move(request.done);
   pending.timer = worker().schedule(timeout + answer_grace, [this, ticket] { on_deadline(ticket); });
@@ -111,7 +120,7 @@ void AgentLink::cancel(std::uint64_t ticket, std::string_view reason) {
   // Progress that crosses with the cancellation is of no use to anybody.
   found->second.on_progress = nullptr;
   found->second.timer = worker().schedule(answer_grace, [this, ticket] { on_deadline(ticket); });
-  (void)channel_->send(protocol::encode_cancelled(std::to_string(ticket), reason));
+  (void)queue(protocol::encode_cancelled(std::to_string(ticket), reason));
 }
 
 void AgentLink::drain(std::string_view reason) {
@@ -119,8 +128,9 @@ void AgentLink::drain(std::string_view reason) {
   drain_reason_ = reason;
   close_if_drained();
   if (closing_) return;
+  liveness_.set_patience(1);
   ping();
-  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+  watch_later(options_.keepalive / 2);
 }
 
 void AgentLink::close_if_drained() {
@@ -141,7 +151,7 @@ void AgentLink::on_deadline(std::uint64_t ticket) {
                            "cancel_unconfirmed",
                            fmt::format("agent {} did not confirm the cancellation", id_)});
   }
-  (void)channel_->send(protocol::encode_cancelled(std::to_string(ticket), "deadline passed"));
+  (void)queue(protocol::encode_cancelled(std::to_string(ticket), "deadline passed"));
   finish(ticket,
          {ReplyKind::timed_out, {}, "timed_out", fmt::format("agent {} did not answer before the deadline", id_)});
 }
@@ -157,7 +167,7 @@ void AgentLink::finish(std::uint64_t ticket, AgentReply reply) {
 }
 
 void AgentLink::on_line(std::string_view line) {
-  last_received_ = clock_.steady_now();
+  liveness_.heard(clock_.steady_now());
   last_seen_ns_.store(clock_.wall_now().time_since_epoch().count(), std::memory_order_relaxed);
   auto message = protocol::parse_agent_message(line, line_limits());
   if (!message) return on_malformed(message.error());
@@ -198,8 +208,18 @@ void AgentLink::on_closed(const Error& reason) {
   pending_.clear();
   calls_in_flight_.store(0, std::memory_order_relaxed);
   owner_.closed(self, reason.message);
+  // An agent runs whole lines only: what has not left our queue up to its end cannot have run.
+  const std::uint64_t sent_total = queued_total_ - channel_->queued_bytes();
   for (auto& [ticket, call] : pending) {
     call.timer.cancel();
+    if (call.line_end > sent_total) {
+      call.done(
+          AgentReply{ReplyKind::not_sent,
+                     {},
+                     "tunnel_lost",
+                     fmt::format("the tunnel to agent {} ended before the call was sent: {}", id_, reason.message)});
+      continue;
+    }
     call.done(AgentReply{ReplyKind::lost,
                          {},
                          "tunnel_lost",
@@ -207,26 +227,40 @@ void AgentLink::on_closed(const Error& reason) {
   }
 }
 
+void AgentLink::watch_later(SteadyTime::duration delay) {
+  watch_timer_ = worker().schedule(std::chrono::ceil<std::chrono::milliseconds>(delay), [this] { watch(); });
+}
+
 void AgentLink::watch() {
-  auto silent_for = clock_.steady_now() - last_received_;
-  auto patience = drain_reason_ ? options_.keepalive : 3 * options_.keepalive;
-  if (silent_for >= patience) {
-    auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silent_for).count();
-    return channel_->close(fmt::format("nothing heard for {} s", seconds));
-  }
-  if (drain_reason_ || silent_for * 2 >= options_.keepalive) ping();
-  watch_timer_ = worker().schedule(options_.keepalive, [this] { watch(); });
+  net::ssh::Liveness::Verdict verdict = liveness_.check(clock_.steady_now(), channel_->traffic());
+  if (!verdict.dead.empty()) return channel_->close(verdict.dead);
+  if (verdict.probe) ping();
+  watch_later(verdict.next);
 }
 
 void AgentLink::ping() {
   if (pending_.contains(ping_ticket_)) return;
-  ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"),
-      [this](const AgentReply& reply) { bounds_its_commands_ = reply.kind == ReplyKind::result; });
+  send_ping([this](const AgentReply& reply) { take_ping(reply); });
+}
+
+// Without a deadline of its own: how long an answer may take depends on what stands before it.
+void AgentLink::send_ping(std::move_only_function<void(AgentReply)> done) {
+  Pending* pending = ask(ping_ticket_, protocol::encode_request(std::to_string(ping_ticket_), "ping"), std::move(done));
+  if (pending == nullptr) return;
+  pending->timer.cancel();
+  liveness_.probed(clock_.steady_now(), channel_->traffic());
+}
+
+void AgentLink::take_ping(const AgentReply& reply) {
+  if (reply.kind != ReplyKind::result && reply.kind != ReplyKind::error) return;
+  liveness_.answered();
+  bounds_its_commands_ = reply.kind == ReplyKind::result;
 }
 
 // Most agents have the list that another agent has told already; the digest in the answer says so.
 void AgentLink::take_first_ping(const AgentReply& reply) {
-  bounds_its_commands_ = reply.kind == ReplyKind::result;
+  take_ping(reply);
+  if (closed_) return;
   if (bounds_its_commands_) {
     if (auto known = tool_lists_.find(protocol::tools_digest_of(reply.body))) {
       std::lock_guard lock(mutex_);
@@ -240,6 +274,7 @@ void AgentLink::take_first_ping(const AgentReply& reply) {
 }
 
 void AgentLink::take_tools(const AgentReply& reply) {
+  if (closed_) return;
   if (reply.kind != ReplyKind::result) {
     log::warning("an agent did not list its tools", {{"agent", id_}, {"reason", reply.detail}});
     return;

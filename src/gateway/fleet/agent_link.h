@@ -14,6 +14,7 @@
 #include "gateway/fleet/fleet.h"
 #include "gateway/fleet/tool_list_cache.h"
 #include "net/ssh/line_channel.h"
+#include "net/ssh/liveness.h"
 #include "protocol/agent_protocol.h"
 
 namespace hive::fleet {
@@ -57,6 +58,7 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
     std::move_only_function<void(std::string_view)> on_progress;
     std::move_only_function<void(AgentReply)> done;
     net::Timer timer;
+    std::uint64_t line_end = 0;  // where its line ends among all bytes that were queued
     bool cancelling = false;
   };
 
@@ -67,12 +69,16 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   void on_malformed(const Error& error);
   void on_deadline(std::uint64_t ticket);
   void finish(std::uint64_t ticket, AgentReply reply);
-  void ask(std::uint64_t ticket, std::string line, std::move_only_function<void(AgentReply)> done);
+  [[nodiscard]] Result<void> queue(std::string_view line);
+  Pending* ask(std::uint64_t ticket, std::string_view line, std::move_only_function<void(AgentReply)> done);
+  void take_ping(const AgentReply& reply);
   void take_first_ping(const AgentReply& reply);
   void take_tools(const AgentReply& reply);
   void take_system_info(const AgentReply& reply);
   void watch();
+  void watch_later(SteadyTime::duration delay);
   void ping();
+  void send_ping(std::move_only_function<void(AgentReply)> done);
   void close_if_drained();
 
   std::shared_ptr<net::ssh::LineChannel> channel_;
@@ -87,7 +93,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   std::unordered_map<std::uint64_t, Pending> pending_;
   net::Timer watch_timer_;
   std::uint64_t ping_ticket_ = 0;
-  SteadyTime last_received_;
+  net::ssh::Liveness liveness_;
+  std::uint64_t queued_total_ = 0;  // bytes of lines that were ever given to the channel
   unsigned malformed_lines_ = 0;
   bool bounds_its_commands_ = false;  // it answers ping, so it is ours and its entries' deadlines hold
   bool closed_ = false;

@@ -136,8 +136,6 @@ struct Handshake::Callbacks {
 
   ssh_server_callbacks_struct server{};
   ssh_channel_callbacks_struct channel{};
-  ssh_counter_struct bytes{};
-  ssh_counter_struct packets{};
 };
 
 Handshake::Handshake(const ServerOptions& options, Session session, Peer peer)
@@ -162,7 +160,6 @@ Result<std::unique_ptr<Handshake>> Handshake::begin(ssh_bind_struct* bind, Uniqu
   ssh_set_auth_methods(raw, SSH_AUTH_METHOD_PUBLICKEY);
   ssh_set_server_callbacks(raw, &handshake->callbacks_->server);
   ssh_set_message_callback(raw, Callbacks::on_message, handshake.get());
-  ssh_set_counters(raw, &handshake->callbacks_->bytes, &handshake->callbacks_->packets);
   return handshake;
 }
 
@@ -214,7 +211,7 @@ Handshake::Progress Handshake::go_on() {
       session_.reset("refused");
       return Progress::failed;
     }
-    if (callbacks_->packets.in_packets > max_handshake_packets || callbacks_->bytes.in_bytes > max_handshake_bytes) {
+    if (session_.received_packets() > max_handshake_packets || session_.traffic().received > max_handshake_bytes) {
       failure_ = fmt::format("more than {} packets or {} bytes before the channel was open", max_handshake_packets,
                              max_handshake_bytes);
       session_.reset("refused");
@@ -291,7 +288,6 @@ Handshake::Outcome Handshake::take() {
   ssh_session raw = session_.get();
   ssh_set_server_callbacks(raw, &refusing);
   ssh_set_message_callback(raw, refuse_message, nullptr);
-  ssh_set_counters(raw, nullptr, nullptr);
   ssh_remove_channel_callbacks(channel_, &callbacks_->channel);
   const char* software = ssh_get_clientbanner(raw);
   peer_.software = escape_for_terminal(software == nullptr ? "" : software);

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "net/runtime/runtime.h"
+#include "net/ssh/traffic.h"
 
 namespace hive::net::ssh {
 
@@ -50,6 +51,11 @@ class LineChannel : public std::enable_shared_from_this<LineChannel> {
   /// with unavailable when the channel is closed.
   virtual Result<void> send(std::string_view line) = 0;
   [[nodiscard]] virtual size_t queued_bytes() const = 0;
+  /// How far the connection has come; see Liveness.
+  [[nodiscard]] virtual Traffic traffic() const = 0;
+  /// Asks the peer's SSH for an answer, which counts as traffic: every SSH must answer, also one that sends no pings.
+  /// At most one question is under way; asking again before the answer asks nothing. Nothing is called from within.
+  virtual void probe() = 0;
   /// Stops or resumes reading: the peer's window closes and it has to wait. No line is delivered while stopped, also
   /// not the rest of a batch; at most about 2.5 MiB of what the peer sends meanwhile is kept.
   virtual void set_reading(bool enabled) = 0;

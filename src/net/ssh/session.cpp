@@ -1,10 +1,13 @@
 #include "net/ssh/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 #include <libssh/server.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include "base/strings.h"
 
@@ -35,8 +38,34 @@ void Session::EventDeleter::operator()(ssh_event_struct* event) const {
   ssh_event_free(event);
 }
 
+struct Session::Counters {
+  ssh_counter_struct bytes{};
+  ssh_counter_struct packets{};
+};
+
+Session::Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+Session& Session::operator=(Session&& other) noexcept {
+  // What is freed still counts.
+  if (this != &other) {
+    reset();
+    session_ = std::move(other.session_);
+    event_ = std::move(other.event_);
+    counters_ = std::move(other.counters_);
+    attached_ = other.attached_;
+    failed_ = other.failed_;
+  }
+  return *this;
+}
+
+Session::~Session() {
+  reset();
+}
+
 Result<Session> Session::create() {
   Session created;
+  created.counters_ = std::make_unique<Counters>();
   created.session_.reset(ssh_new());
   created.event_.reset(ssh_event_new());
   ssh_session session = created.session_.get();
@@ -59,6 +88,7 @@ Result<Session> Session::create() {
                     set_text(session, SSH_OPTIONS_COMPRESSION_S_C, compressions);
   if (!done) return fail(ErrorCode::internal, "SSH session options: {}", created.error_text());
   ssh_set_blocking(session, 0);
+  ssh_set_counters(session, &created.counters_->bytes, &created.counters_->packets);
   ssh_set_message_callback(session, refuse_message, nullptr);
   return created;
 }
@@ -86,6 +116,34 @@ int Session::fd() const {
 
 bool Session::has_pending_output() const {
   return session_ && (ssh_get_status(session_.get()) & SSH_WRITE_PENDING) != 0;
+}
+
+void Session::ask_for_answer() {
+  // The call that follows an answer only takes note of it; the next one asks again.
+  for (int i = 0; i < 2 && is_alive(); ++i) {
+    const std::uint64_t sent = counters_->packets.out_packets;
+    (void)ssh_send_keepalive(session_.get());
+    if (counters_->packets.out_packets != sent) return;
+  }
+}
+
+Traffic Session::traffic() const {
+  Traffic traffic;
+  if (!counters_) return traffic;
+  traffic.received = counters_->bytes.in_bytes;
+  traffic.acked = counters_->bytes.out_bytes;
+  int unacked = 0;
+  // What the kernel has of it, sent or not, that the peer's machine does not.
+  if (is_alive() && ::ioctl(fd(), SIOCOUTQ, &unacked) == 0 && unacked > 0) {
+    traffic.acked -= std::min(traffic.acked, static_cast<std::uint64_t>(unacked));
+    traffic.is_sending = true;
+  }
+  traffic.is_sending = traffic.is_sending || has_pending_output();
+  return traffic;
+}
+
+std::uint64_t Session::received_packets() const {
+  return counters_ ? counters_->packets.in_packets : 0;
 }
 
 std::string Session::error_text() const {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "net/ssh/traffic.h"
 
 struct ssh_session_struct;
 struct ssh_event_struct;
@@ -28,12 +29,12 @@ using KeyHandle = std::unique_ptr<ssh_key_struct, KeyDeleter>;
 /// One libssh session and the private event loop that steps it. Used by one thread at a time; may move between threads.
 class Session {
  public:
-  Session() = default;
-  Session(Session&&) noexcept = default;
-  Session& operator=(Session&&) noexcept = default;
+  Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session() { reset(); }
+  ~Session();
 
   /// A session that never blocks, offers the algorithms above and refuses every request that comes as a message.
   static Result<Session> create();
@@ -52,6 +53,11 @@ class Session {
   [[nodiscard]] int fd() const;
   /// Bytes wait for the socket to take them. ssh_get_poll_flags() would say so after every write.
   [[nodiscard]] bool has_pending_output() const;
+  /// Asks the peer for an answer, without waiting for it; not twice at a time. Calls the callbacks.
+  void ask_for_answer();
+  /// Bytes that came from the peer, bytes that its machine has acknowledged, and whether some are under way.
+  [[nodiscard]] Traffic traffic() const;
+  [[nodiscard]] std::uint64_t received_packets() const;
   /// The last error of the session, escaped.
   [[nodiscard]] std::string error_text() const;
 
@@ -66,6 +72,9 @@ class Session {
   struct EventDeleter {
     void operator()(ssh_event_struct* event) const;
   };
+  struct Counters;
+  // What libssh counts into: it must outlive the session.
+  std::unique_ptr<Counters> counters_;
   // The event refers to the session: declared after it, so freed before it.
   std::unique_ptr<ssh_session_struct, SessionDeleter> session_;
   std::unique_ptr<ssh_event_struct, EventDeleter> event_;

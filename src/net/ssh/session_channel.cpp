@@ -83,6 +83,16 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
 
   size_t queued_bytes() const override { return outgoing_.size(); }
 
+  Traffic traffic() const override {
+    Traffic traffic = session_.traffic();
+    traffic.taken = taken_;
+    traffic.queued = outgoing_.size();
+    traffic.is_sending = traffic.is_sending || traffic.queued > 0;
+    return traffic;
+  }
+
+  void probe() override { post(&SessionChannel::ask_for_answer); }
+
   void set_reading(bool enabled) override {
     if (std::exchange(reading_, enabled) == enabled || !enabled) return;
     post(&SessionChannel::resume);
@@ -195,6 +205,12 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     after_libssh();
   }
 
+  void ask_for_answer() {
+    if (state_ != State::open) return;
+    session_.ask_for_answer();
+    after_libssh();
+  }
+
   void post_flush() {
     if (!std::exchange(flush_posted_, true)) post(&SessionChannel::flush_turn);
   }
@@ -223,6 +239,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
       if (count > 0) {
         outgoing_.pop(static_cast<size_t>(count));
         written += static_cast<size_t>(count);
+        taken_ += static_cast<size_t>(count);
       }
       // After the peer's own end that is no news.
       if (count < 0 && !peer_ended_) write_failed_ = true;
@@ -284,6 +301,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
   LineBuffer incoming_;
   OutputQueue outgoing_;
   ChannelLimits limits_;
+  std::uint64_t taken_ = 0;
   Error reason_;
   State state_ = State::open;
   bool reading_ = true;

@@ -28,6 +28,17 @@ class FleetTest : public ::testing::Test {
     worker_.context().poll();
   }
 
+  // Lets the clock go on, slower than the timers' own, until the condition holds.
+  bool run_until(const std::function<bool()>& condition) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+      worker_.context().restart();
+      worker_.context().run_for(std::chrono::milliseconds(20));
+      clock_.advance(std::chrono::milliseconds(5));
+    }
+    return condition();
+  }
+
   // A channel that answers what a gateway asks first, as an agent does.
   std::shared_ptr<FakeLineChannel> connect(const std::string& agent) {
     auto channel = std::make_shared<FakeLineChannel>(worker_, agent);
@@ -125,20 +136,41 @@ TEST_F(FleetTest, PingsASilentAgentAndEndsATunnelThatStaysSilent) {
   auto channel = connect("edge-1");
   channel->on_send = nullptr;
   size_t before = channel->sent().size();
-  clock_.advance(std::chrono::milliseconds(50));
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (channel->sent().size() == before && std::chrono::steady_clock::now() < deadline) {
-    worker_.context().restart();
-    worker_.context().run_one_for(std::chrono::milliseconds(50));
-  }
+  SteadyTime silent_since = clock_.steady_now();
+  ASSERT_TRUE(run_until([&] { return !channel->is_open(); }));
   ASSERT_GT(channel->sent().size(), before);
   EXPECT_NE(channel->sent().back().find("ping"), std::string::npos);
-  clock_.advance(std::chrono::milliseconds(200));
-  while (channel->is_open() && std::chrono::steady_clock::now() < deadline) {
-    worker_.context().restart();
-    worker_.context().run_one_for(std::chrono::milliseconds(50));
-  }
   EXPECT_NE(channel->close_reason().find("nothing heard"), std::string::npos);
+  EXPECT_GE(clock_.steady_now() - silent_since, std::chrono::milliseconds(120));
+}
+
+TEST_F(FleetTest, KeepsAnAgentThatAnswersPings) {
+  auto channel = connect("edge-1");
+  size_t before = channel->sent().size();
+  ASSERT_TRUE(run_until([&] { return channel->sent().size() >= before + 10; }));
+  EXPECT_TRUE(channel->is_open());
+}
+
+TEST_F(FleetTest, EndsATunnelWhoseAgentTalksButAnswersNoPing) {
+  auto channel = connect("edge-1");
+  channel->on_send = nullptr;
+  auto closed = [&] {
+    if (channel->is_open()) channel->arrive(protocol::encode_progress("\"1\"", 1, "still busy"));
+    return !channel->is_open();
+  };
+  ASSERT_TRUE(run_until(closed));
+  EXPECT_NE(channel->close_reason().find("a ping was not answered"), std::string::npos);
+}
+
+TEST_F(FleetTest, JudgesNobodyByTheTimeThatItSleptItself) {
+  auto channel = connect("edge-1");
+  // Nothing ran for an hour, as when the gateway was stopped. What the agent said meanwhile has not been read yet.
+  clock_.advance(std::chrono::hours(1));
+  size_t before = channel->sent().size();
+  ASSERT_TRUE(run_until([&] { return channel->sent().size() > before; }));
+  EXPECT_NE(channel->sent().back().find("ping"), std::string::npos);
+  ASSERT_TRUE(run_until([&] { return channel->sent().size() >= before + 4; }));
+  EXPECT_TRUE(channel->is_open());
 }
 
 TEST_F(FleetTest, DisconnectEndsTheSession) {

@@ -28,7 +28,9 @@ class FakeLineChannel final : public LineChannel {
     if (on_send) on_send(sent_.back());
     return {};
   }
-  [[nodiscard]] std::size_t queued_bytes() const override { return 0; }
+  [[nodiscard]] std::size_t queued_bytes() const override { return traffic_.queued; }
+  [[nodiscard]] Traffic traffic() const override { return traffic_; }
+  void probe() override { ++probes_; }
   void set_reading(bool enabled) override { reading_ = enabled; }
   void close(std::string_view reason) override {
     if (!open_) return;
@@ -56,6 +58,8 @@ class FakeLineChannel final : public LineChannel {
   void set_key(std::string fingerprint) { peer_.key_fingerprint = std::move(fingerprint); }
   [[nodiscard]] const std::string& close_reason() const { return close_reason_; }
   void set_full(bool full) { full_ = full; }
+  void set_traffic(const Traffic& traffic) { traffic_ = traffic; }
+  [[nodiscard]] int probes() const { return probes_; }
 
   /// Called with every line that is sent, for tests that answer by themselves.
   std::function<void(const std::string& line)> on_send;
@@ -71,6 +75,8 @@ class FakeLineChannel final : public LineChannel {
   std::shared_ptr<Handler> handler_;
   std::vector<std::string> sent_;
   std::string close_reason_;
+  Traffic traffic_;
+  int probes_ = 0;
   bool open_ = true;
   bool full_ = false;
   bool reading_ = true;
