@@ -102,6 +102,12 @@ class ConfiguredPolicy final : public Policy {
     return scope == nullptr || (reach_of(*scope, tags_, agent) && matching_glob(scope->tools, tool) != nullptr);
   }
 
+  [[nodiscard]] std::span<const std::string> tags_of(std::string_view agent) const override {
+    auto found = tags_.find(agent);
+    if (found == tags_.end()) return {};
+    return found->second;
+  }
+
   [[nodiscard]] unsigned approvals_needed(protocol::Tier tier) const override { return approvals_.needed(tier); }
 
   [[nodiscard]] Decision check_approver(const Principal& approver, const ApprovalSubject& subject) const override {

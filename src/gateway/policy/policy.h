@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,9 @@ class Policy {
   [[nodiscard]] virtual bool reaches(const Principal& principal, std::string_view agent) const = 0;
   [[nodiscard]] virtual bool reaches(const Principal& principal, std::string_view agent,
                                      std::string_view tool) const = 0;
+
+  /// The tags of an agent (agent_tags); valid as long as the policy.
+  [[nodiscard]] virtual std::span<const std::string> tags_of(std::string_view agent) const = 0;
 
   /// How many people must agree to a call of this tier.
   [[nodiscard]] virtual unsigned approvals_needed(protocol::Tier tier) const = 0;
