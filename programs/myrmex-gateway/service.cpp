@@ -191,13 +191,14 @@ Result<void> Service::State::listen() {
   mcp = TRY_CONTEXT("upstreams", McpSide::create(runtime, clock, *database, *events));
   funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
   funnel->set_upstreams(&mcp->upstreams());
+  fan_outs = calls::FanOuts::create(*funnel, *fleet, log.get(), clock);
   auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,
                                                 certificate_names, clock, oidc::provider_of(config, runtime, clock)));
   settings.store(first_settings);
   TRY(open_approvals());
   make_mcp_core();
   rest::Dependencies dependencies{
-      .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock, .log = log.get()};
+      .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .fan_outs = *fan_outs, .clock = clock, .log = log.get()};
   if (log != nullptr) {
     dependencies.read_audit = [path = config.audit_log_path](const audit::Query& query) {
       return audit::read_entries(path, query);

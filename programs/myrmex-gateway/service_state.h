@@ -13,6 +13,7 @@
 #include "event_recorder.h"
 #include "gateway/audit/log.h"
 #include "gateway/calls/approvals.h"
+#include "gateway/calls/fan_out.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/authorized_keys_file.h"
 #include "gateway/fleet/enrolment.h"
@@ -47,6 +48,7 @@ struct Service::State {
   std::unique_ptr<fleet::Fleet> fleet;
   std::shared_ptr<const policy::Policy> policy;
   std::unique_ptr<calls::Funnel> funnel;
+  std::unique_ptr<calls::FanOuts> fan_outs;
   std::atomic<std::shared_ptr<const rest::Settings>> settings;  // those in force
   std::vector<std::string> certificate_names;
   std::shared_ptr<rest::Api> api;

@@ -24,6 +24,9 @@ class Exchange final : public Responder, public Stream, public std::enable_share
   void on_disconnect(Task task) override;
 
   bool send(std::string_view piece) override;
+  [[nodiscard]] std::size_t queued_bytes() const override {
+    return posted_.load(std::memory_order_relaxed) + unsent_.load(std::memory_order_relaxed);
+  }
   void end() override;
 
   /// From the connection: the client is gone.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,8 @@ class Stream {
   /// Queues a piece of any size; false when the client is gone or reads so slowly that the bounded queue was full
   /// before (then the stream is cut).
   virtual bool send(std::string_view piece) = 0;
+  /// What is queued and the client has not taken yet, for who can wait before it sends more.
+  [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
   virtual void end() = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "gateway/audit/log.h"
 #include "gateway/audit/reader.h"
 #include "gateway/calls/approvals.h"
+#include "gateway/calls/fan_out.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
@@ -31,6 +32,7 @@ struct Dependencies {
   net::Runtime& runtime;
   fleet::Fleet& fleet;
   calls::Funnel& funnel;
+  calls::FanOuts& fan_outs;
   const Clock& clock;
   audit::Log* log = nullptr;  ///< null: no audit log
   /// The calls that wait for other people; null where nothing can be recorded.

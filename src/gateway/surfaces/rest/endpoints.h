@@ -15,6 +15,7 @@ void get_tools(const ContextPointer& context);
 void get_audit(const ContextPointer& context);
 void get_openapi(const ContextPointer& context);
 void post_call(const ContextPointer& context);
+void post_fan_out(const ContextPointer& context);
 void get_approvals(const ContextPointer& context);
 void get_approval(const ContextPointer& context);
 void get_approval_result(const ContextPointer& context);

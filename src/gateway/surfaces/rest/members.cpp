@@ -8,8 +8,6 @@ namespace hive::rest {
 
 namespace {
 
-constexpr std::size_t max_texts = 256;
-
 Result<std::string> text_of(std::string_view raw, std::string_view name, std::size_t max_bytes) {
   std::optional<std::string> text = json::decode_string(raw);
   if (!text) return fail(ErrorCode::invalid_argument, "{}: must be a string", name);
@@ -48,7 +46,7 @@ Result<std::string> required_text(std::span<const json::Member> members, std::st
 }
 
 Result<std::optional<std::vector<std::string>>> optional_texts(std::span<const json::Member> members,
-                                                               std::string_view key) {
+                                                               std::string_view key, std::size_t max_texts) {
   std::optional<std::string_view> raw = json::find(members, key);
   if (!raw || json::is_null(*raw)) return std::nullopt;
   if (!json::is_array(*raw)) return fail(ErrorCode::invalid_argument, "{}: must be a list of strings", key);
@@ -60,6 +58,25 @@ Result<std::optional<std::vector<std::string>>> optional_texts(std::span<const j
   for (std::string_view element : elements)
     texts.push_back(TRY(text_of(element, fmt::format("{}[{}]", key, texts.size()), max_text_bytes)));
   return texts;
+}
+
+Result<std::optional<bool>> optional_flag(std::span<const json::Member> members, std::string_view key) {
+  std::optional<std::string_view> raw = json::find(members, key);
+  if (!raw || json::is_null(*raw)) return std::nullopt;
+  std::optional<bool> flag = json::decode_boolean(*raw);
+  if (!flag) return fail(ErrorCode::invalid_argument, "{}: must be true or false", key);
+  return flag;
+}
+
+Result<std::optional<std::int64_t>> optional_number(std::span<const json::Member> members, std::string_view key,
+                                                    std::int64_t min, std::int64_t max) {
+  std::optional<std::string_view> raw = json::find(members, key);
+  if (!raw || json::is_null(*raw)) return std::nullopt;
+  std::optional<std::int64_t> number = json::decode_integer(*raw);
+  if (!number || *number < min || *number > max) {
+    return fail(ErrorCode::invalid_argument, "{}: must be a whole number from {} to {}", key, min, max);
+  }
+  return number;
 }
 
 }  // namespace hive::rest

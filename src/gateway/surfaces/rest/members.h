@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,8 +26,13 @@ Result<std::optional<std::string>> optional_text(std::span<const json::Member> m
 /// Absent and empty are refused.
 Result<std::string> required_text(std::span<const json::Member> members, std::string_view key,
                                   std::size_t max_bytes = max_text_bytes);
-/// nullopt: absent or null. At most 256 texts of max_text_bytes.
+/// nullopt: absent or null. At most `max_texts` texts of max_text_bytes.
 Result<std::optional<std::vector<std::string>>> optional_texts(std::span<const json::Member> members,
-                                                               std::string_view key);
+                                                               std::string_view key, std::size_t max_texts = 256);
+/// nullopt: absent or null.
+Result<std::optional<bool>> optional_flag(std::span<const json::Member> members, std::string_view key);
+/// nullopt: absent or null. A whole number from `min` to `max`.
+Result<std::optional<std::int64_t>> optional_number(std::span<const json::Member> members, std::string_view key,
+                                                    std::int64_t min, std::int64_t max);
 
 }  // namespace hive::rest

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "gateway/surfaces/rest/endpoints.h"
+#include "gateway/surfaces/rest/fan_out_request.h"
 #include "gateway/surfaces/rest/route.h"
 
 namespace hive::rest {
@@ -150,6 +151,12 @@ constexpr std::array table = {
           .summary = "Calls a tool; with Accept: text/event-stream its output arrives while it runs",
           .request_schema = call_schema,
           .role_gate = RoleGate::funnel},
+    Route{.method = "POST",
+          .path = "/api/fan-out",
+          .roles = operators,
+          .handler = post_fan_out,
+          .summary = "Calls a tool of many agents; with Accept: text/event-stream each result arrives as it comes",
+          .request_schema = fan_out_schema},
     Route{.method = "POST",
           .path = "/api/explain",
           .roles = everyone,

@@ -130,6 +130,8 @@ class FakeFunnel final : public calls::Funnel {
 
   /// Ends every call at once, when set.
   std::function<calls::CallResult(const calls::Call&)> answer;
+  /// What policy() says.
+  std::shared_ptr<const policy::Policy> current_policy;
   /// What explain() says.
   calls::Explanation explanation;
 
@@ -156,7 +158,7 @@ class FakeFunnel final : public calls::Funnel {
   void set_approvals(calls::Approvals*) override {}
   void set_upstreams(upstreams::Upstreams*) override {}
   void set_policy(std::shared_ptr<const policy::Policy>) override {}
-  std::shared_ptr<const policy::Policy> policy() const override { return nullptr; }
+  std::shared_ptr<const policy::Policy> policy() const override { return current_policy; }
   void drain(net::Task drained) override { drained(); }
   void cancel_all(std::string_view) override {}
   std::size_t in_flight() const override { return 0; }

@@ -56,7 +56,8 @@ TEST_F(McpRoutesTest, ACredentialThatIsNotWorthTheSameAnyMoreIsNotAdmitted) {
   runtime.stop();
   server.reset();
   net::Runtime second(1);
-  Dependencies dependencies{.runtime = second, .fleet = fleet, .funnel = funnel, .clock = clock, .mcp = mcp};
+  Dependencies dependencies{
+      .runtime = second, .fleet = fleet, .funnel = funnel, .fan_outs = *fan_outs, .clock = clock, .mcp = mcp};
   api = Api::create(std::move(dependencies), settings());
   auto made = net::http::Server::listen(second, {.listen_address = "127.0.0.1:0"}, api->handler());
   ASSERT_TRUE(made) << made.error().message;

@@ -68,9 +68,12 @@ class RestTest : public testing::Test {
   virtual calls::Funnel& used_funnel() { return funnel; }
 
   void start() {
+    funnel.current_policy = policy::make_policy(config, clock);
+    fan_outs = calls::FanOuts::create(used_funnel(), fleet, &log, clock);
     Dependencies dependencies{.runtime = runtime,
                               .fleet = fleet,
                               .funnel = used_funnel(),
+                              .fan_outs = *fan_outs,
                               .clock = clock,
                               .log = &log,
                               .approvals = with_state ? &approvals : nullptr,
@@ -164,6 +167,7 @@ class RestTest : public testing::Test {
   config::GatewayConfig config;
   FakeFleet fleet;
   FakeFunnel funnel;
+  std::unique_ptr<calls::FanOuts> fan_outs;
   FakeLog log;
   FakeApprovals approvals;
   FakeConfigurationStore configuration;
