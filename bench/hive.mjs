@@ -27,7 +27,7 @@ export class BenchHive {
     const hive = new BenchHive();
     hive.base = fs.mkdtempSync(path.join(os.tmpdir(), 'hive-bench-'));
     hive.dir = path.join(hive.base, 'hive');
-    await tool('up', '--dir', hive.dir, '--agents', '1');
+    await hive.up();
     const text = execFileSync('sh', ['-c', '. "$1" && env -0', 'sh', path.join(hive.dir, 'env')]).toString();
     hive.env = Object.fromEntries(text.split('\0').filter(Boolean)
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
@@ -41,6 +41,23 @@ export class BenchHive {
 
   pid(name) {
     return Number(fs.readFileSync(path.join(this.dir, 'pids', `${name}.pid`), 'utf8').split(' ')[0]);
+  }
+
+  // Ends the gateway and waits until it is gone; up() starts it again.
+  async endGateway(signal) {
+    const pid = this.pid('gateway');
+    process.kill(pid, signal);
+    await eventually(`the gateway ends on ${signal}`, () => {
+      try {
+        return /^\d+ \(.*\) Z/s.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'));
+      } catch {
+        return true;
+      }
+    });
+  }
+
+  async up() {
+    await tool('up', '--dir', this.dir, '--agents', '1');
   }
 
   async fetch(route, options = {}) {

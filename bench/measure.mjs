@@ -57,14 +57,15 @@ export function startProgram(program, args, ready, { env = process.env, within =
 }
 
 // One run of wrk over kept connections. Any failed request makes the figure worthless, so it is an error.
-export async function wrk({ url, headers = {}, body, callers, seconds }) {
+export async function wrk({ url, headers = {}, body, agents, callers, seconds }) {
   const env = { ...process.env, BENCH_HEADERS: Object.entries(headers).map(([name, value]) => `${name}: ${value}`).join('\n') };
   if (body !== undefined) env.BENCH_BODY = body;
+  if (agents !== undefined) env.BENCH_AGENTS = String(agents);
   const output = await run('wrk', ['-t1', `-c${callers}`, `-d${seconds}s`, '--latency', '--timeout', '10s',
     '-s', path.join(root, 'bench/wrk.lua'), url], { env });
   const [, requests, microseconds, errors, p50, p99] = output.match(/^BENCH (\d+) (\d+) (\d+) (\d+) (\d+)$/m).map(Number);
   if (errors > 0) throw new Error(`${errors} of ${requests} requests to ${url} failed`);
-  return { rate: requests / (microseconds / 1e6), p50, p99 };
+  return { rate: requests / (microseconds / 1e6), requests, p50, p99 };
 }
 
 export async function forkExec(callers, seconds, ...command) {
@@ -78,6 +79,19 @@ export function memoryOf(pid) {
   const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const bytes = (name) => Number(text.match(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm'))[1]) * 1024;
   return { pss: bytes('Pss'), rss: bytes('Rss') };
+}
+
+// Seconds of processor time that a process has used, in all its threads.
+export function cpuOf(pid) {
+  let nanoseconds = 0;
+  for (const thread of fs.readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += Number(fs.readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+  }
+  return nanoseconds / 1e9;
+}
+
+export function descriptorsOf(pid) {
+  return fs.readdirSync(`/proc/${pid}/fd`).length;
 }
 
 // The same, once it has not changed by more than one per cent for a second.

@@ -13,36 +13,20 @@ import { sessionLoad, startEverything, startMcpProxy, startMinimal, startNginx, 
 import { openStreams } from './streams.mjs';
 import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
+import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
+import { swarmBenches } from './swarm/benches.mjs';
 
 const { values: options, positionals } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, rounds: { type: 'string' }, seconds: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean', default: false }, rounds: { type: 'string' }, seconds: { type: 'string' },
+    agents: { type: 'string' }, connections: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
 const seconds = Number(options.seconds ?? (options.quick ? 2 : 4));
 const callerCounts = [1, 16, 64];
 const idleAgents = options.quick ? 200 : 500;
-
-const verdicts = [];
-const round1 = (value) => Math.round(value * 10) / 10;
-const rate = (value) => Math.round(value).toLocaleString('en-US');
-const milliseconds = (microseconds) => (microseconds / 1000).toFixed(2);
-
-function target(name, value, holds, wanted) {
-  verdicts.push({ target: name, wanted, measured: value, met: holds ? 'yes' : 'NO' });
-}
-
-function table(title, rows) {
-  console.log(`\n${title}`);
-  const columns = Object.keys(rows[0]);
-  const width = (column) => Math.max(column.length, ...rows.map((row) => String(row[column]).length));
-  const line = (cells) => console.log('  ' + cells.map((cell, i) => {
-    const padded = width(columns[i]);
-    return i === 0 ? String(cell).padEnd(padded) : String(cell).padStart(padded);
-  }).join('   ').trimEnd());
-  line(columns);
-  for (const row of rows) line(columns.map((column) => row[column]));
-}
 
 // Measures every subject at every number of callers, in turn, `rounds` times.
 async function inTurn(subjects) {
@@ -149,7 +133,6 @@ const benches = {
 
   async streams() {
     const count = 1000;
-    const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
     const rows = [];
     for (const [what, era] of [['sessions with an event stream', 'legacy'], ['subscriptions/listen of 2026-07-28', 'modern']]) {
       const hive = await BenchHive.start();
@@ -228,8 +211,7 @@ const benches = {
       for (let i = 0; i < 200; i++) await hive.checkedCall('agent-1__get_metrics', {});
       for (let i = 0; i < 50; i++) await hive.checkedCall('agent-1__run_command', { name: 'uptime' });
       const used = memoryOf(agent);
-      const mebibytes = (bytes) => (bytes / (1 << 20)).toFixed(1);
-
+  
       const gateway = hive.pid('gateway');
       const before = await settledMemory(gateway);
       const swarm = await hive.swarm(idleAgents);
@@ -273,10 +255,18 @@ const benches = {
   },
 };
 
-const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
+const swarms = swarmBenches({
+  agents: Number(options.agents ?? (options.quick ? 1000 : 10_000)),
+  connections: Number(options.connections ?? (options.quick ? 3000 : 20_000)),
+  seconds,
+});
+Object.assign(benches, swarms);
+
+const asked = positionals.flatMap((name) => (name === 'swarm' ? Object.keys(swarms) : [name]));
+const chosen = asked.length > 0 ? asked : Object.keys(benches);
 for (const name of chosen) {
   if (!(name in benches)) {
-    console.error(`hive: bench: no benchmark '${name}'; there are: ${Object.keys(benches).join(' ')}`);
+    console.error(`hive: bench: no benchmark '${name}'; there are: ${Object.keys(benches).join(' ')} swarm`);
     process.exit(2);
   }
 }
@@ -287,4 +277,4 @@ console.log(`${os.cpus().length} cores of ${cpu}, ${Math.round(os.totalmem() / 2
 console.log(`${rounds} round${rounds === 1 ? '' : 's'} of ${seconds} s each; load generator, gateway and agent share the cores` +
   `; built from ${(await run('git', ['-C', root, 'describe', '--always', '--dirty'])).trim()}`);
 for (const name of chosen) await benches[name]();
-table('Targets', verdicts);
+printTargets();

@@ -18,10 +18,17 @@ Prints figures next to those of other programs, measured in turn in the same run
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
   policy     who may do what: decisions a second for growing numbers of tokens and agents
+  swarm      all four that follow, of a large fleet in one process
+  online     what 10,000 agents cost a gateway that has nothing to do, and a call to one of them
+  restart    how 10,000 agents come back from a gateway that was killed or stopped, and what callers see
+  scattered  cheap calls over 100, 1,000 and 10,000 agents
+  churn      what 20,000 connections that come and go leave in the gateway, and 10,000 failed dials in an agent
 
   --quick          one short round
   --rounds N       rounds (default 3)
   --seconds N      length of one measurement (default 4)
+  --agents N       size of the large fleet (default 10000)
+  --connections N  for churn (default 20000)
 
 Examples:
   ./hive bench --quick
@@ -39,6 +46,12 @@ while [ $# -gt 0 ]; do
       [[ $2 =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "bench: $1 '$2' is not a number from 1 to 999"
       arguments+=("$1" "$2") && shift
       ;;
+    --agents | --connections)
+      need_value "$1" $#
+      [[ $2 =~ ^[1-9][0-9]{1,6}$ ]] || usage_error "bench: $1 '$2' is not a number from 10 to 9999999"
+      arguments+=("$1" "$2") && shift
+      ;;
+    swarm | online | restart | scattered | churn) arguments+=("$1") ;;
     calls | mcp | streams | lists | commands | memory | audit | policy) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
