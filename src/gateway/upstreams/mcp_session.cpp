@@ -93,15 +93,7 @@ void McpSession::open_transport() {
       .on_closed =
           [guarded](const Error& error) {
             guarded([&](McpSession& self) {
-              // A server of the older era may not survive a question that it does not know.
-              bool died_of_the_probe = self.options_.transport == TransportKind::stdio &&
-                                       self.options_.era == EraPreference::probe && self.stage_ == Stage::agreeing &&
-                                       !self.has_discovered_ && !self.has_initialized_ && !self.has_restarted_;
-              if (!died_of_the_probe) return self.fail(error);
-              self.has_restarted_ = true;
-              self.in_flight_.clear();
-              self.probe_deadline_.cancel();
-              self.open_transport();
+              if (!self.start_again_unprobed()) self.fail(error);
             });
           }};
   if (options_.transport == TransportKind::stdio) {

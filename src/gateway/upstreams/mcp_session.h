@@ -84,6 +84,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
   void on_initialized(const RequestOutcome& outcome);
   void fall_back(const std::string& because);
   bool fall_back_to_sse(const RequestOutcome& outcome);
+  bool start_again_unprobed();
   void take_info(std::string_view raw_result, bool is_discovery);
   void become_ready();
 
@@ -133,7 +134,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
   net::Timer probe_deadline_;
   bool has_discovered_ = false;   // the probe has been answered
   bool has_initialized_ = false;  // initialize has been sent
-  bool has_restarted_ = false;    // for a child that did not survive the probe
+  bool has_restarted_ = false;    // for a child that the probe has spoilt
 
   std::set<std::string> watched_;     // as wanted
   std::set<std::string> subscribed_;  // as a legacy server knows it

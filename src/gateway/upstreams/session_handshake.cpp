@@ -161,6 +161,7 @@ void McpSession::initialize() {
 void McpSession::on_initialized(const RequestOutcome& outcome) {
   const Reply& reply = outcome.reply;
   if (reply.kind == ReplyKind::error) {
+    if (start_again_unprobed()) return;
     return fail(
         {ErrorCode::invalid_argument, "the server refuses initialize: " + shown(read_error(reply.body).message)});
   }
@@ -188,6 +189,21 @@ void McpSession::on_initialized(const RequestOutcome& outcome) {
     }
     self->become_ready();
   });
+}
+
+// A child of the older era may not survive a question that it does not know, or take it for the beginning of a session
+// and refuse the real one. It gets a second life in which it is asked nothing before initialize.
+bool McpSession::start_again_unprobed() {
+  bool was_probed = options_.transport == TransportKind::stdio && options_.era == EraPreference::probe &&
+                    stage_ == Stage::agreeing && !has_restarted_;
+  if (!was_probed) return false;
+  has_restarted_ = true;
+  has_initialized_ = false;
+  transport_->close();
+  in_flight_.clear();
+  probe_deadline_.cancel();
+  open_transport();
+  return true;
 }
 
 bool McpSession::fall_back_to_sse(const RequestOutcome& outcome) {

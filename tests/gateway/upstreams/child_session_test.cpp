@@ -79,6 +79,33 @@ cat >/dev/null)sh"));
   EXPECT_EQ(info.revision, mcp::Revision::v2024_11_05);
 }
 
+TEST_F(ChildSessionTest, StartsABridgeAgainThatTakesTheProbeForTheBeginningOfASession) {
+  ServerInfo info = open_ready(shell(
+      R"sh(was_probed=no
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed 's/.*"id":"\(h-[0-9]*\)".*/\1/')
+  case $line in
+    *server/discover*) was_probed=yes; printf '{"jsonrpc":"2.0","id":"%s","error":{"code":-32000,"message":"what?"}}\n' "$id";;
+    *'"initialize"'*)
+      if [ $was_probed = yes ]; then
+        printf '{"jsonrpc":"2.0","id":"%s","error":{"code":-32600,"message":"initialized already"}}\n' "$id"
+      else
+        printf '{"jsonrpc":"2.0","id":"%s","result":{"protocolVersion":"2025-11-25","capabilities":{}}}\n' "$id"
+      fi;;
+  esac
+done)sh"));
+  EXPECT_EQ(info.revision, mcp::Revision::v2025_11_25);
+}
+
+TEST_F(ChildSessionTest, SaysWhyAServerRefusesAlsoWhenItIsAskedNothingBefore) {
+  open(shell(
+      R"sh(while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed 's/.*"id":"\(h-[0-9]*\)".*/\1/')
+  printf '{"jsonrpc":"2.0","id":"%s","error":{"code":-32000,"message":"closed on Sundays"}}\n' "$id"
+done)sh"));
+  EXPECT_THAT(wait_closed().message, HasSubstr("closed on Sundays"));
+}
+
 TEST_F(ChildSessionTest, InitializesAServerThatKeepsSilentWhenProbed) {
   ConnectionOptions options = shell(
       R"sh(IFS= read -r line; IFS= read -r line
