@@ -30,6 +30,12 @@ std::string name_of(std::string_view method, std::string_view raw_params) {
   return value ? json::decode_string(*value).value_or("") : "";
 }
 
+// What is left of a whole number of seconds is a little less.
+std::string shown(std::chrono::milliseconds time) {
+  auto seconds = std::chrono::round<std::chrono::seconds>(time);
+  return seconds.count() > 0 ? fmt::format("{} s", seconds.count()) : fmt::format("{} ms", time.count());
+}
+
 }  // namespace
 
 McpSession::McpSession(net::Worker& worker, net::Runtime& runtime, net::http::AsyncClient* http,
@@ -215,7 +221,7 @@ void McpSession::set_deadline(std::uint64_t ticket, std::chrono::milliseconds ti
     self->withdraw(
         ticket, "timed out",
         without_answer(ReplyKind::timed_out, "timed_out",
-                       fmt::format("the server did not answer within {} ms", timeout.count()), ErrorCode::timed_out));
+                       fmt::format("the server did not answer within {}", shown(timeout)), ErrorCode::timed_out));
   });
 }
 
