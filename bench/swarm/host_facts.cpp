@@ -51,6 +51,8 @@ class FactsChannel final : public LineChannel {
   }
   Result<void> send(std::string_view line) override { return channel_->send(line); }
   size_t queued_bytes() const override { return channel_->queued_bytes(); }
+  net::ssh::Traffic traffic() const override { return channel_->traffic(); }
+  void probe() override { channel_->probe(); }
   void set_reading(bool enabled) override { channel_->set_reading(enabled); }
   void close(std::string_view reason) override { channel_->close(reason); }
   bool is_open() const override { return channel_->is_open(); }
