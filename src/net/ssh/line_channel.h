@@ -57,7 +57,8 @@ class LineChannel : public std::enable_shared_from_this<LineChannel> {
   /// At most one question is under way; asking again before the answer asks nothing. Nothing is called from within.
   virtual void probe() = 0;
   /// Stops or resumes reading: the peer's window closes and it has to wait. No line is delivered while stopped, also
-  /// not the rest of a batch; at most about 2.5 MiB of what the peer sends meanwhile is kept.
+  /// not the rest of a batch; at most about 2.5 MiB of what the peer sends meanwhile is kept, 5.5 MiB of
+  /// one that has sent much.
   virtual void set_reading(bool enabled) = 0;
   /// Sends what is queued as far as that is possible at once, then ends the connection; the peer is told the reason. No
   /// line is delivered any more; on_closed follows, never from within this call.

@@ -1,6 +1,7 @@
 #include "net/ssh/session_channel.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,11 @@ constexpr size_t small_piece_bytes = 1500;
 constexpr size_t flush_turn_bytes = size_t{256} << 10;
 /// libssh opens the window to 1.25 MiB. A peer that sends more than that while we do not read ignores the window.
 constexpr size_t max_unread_bytes = size_t{2} << 20;
+/// A path of 100 ms and 100 Mbit/s holds 1.25 MB, and only half of a window is sure to be open: libssh's own would fill
+/// a quarter of such a path. A peer that has sent this much gets the wide window; the many that never do cost nothing.
+constexpr size_t wide_window_bytes = size_t{4} << 20;
+constexpr size_t widen_after_bytes = size_t{256} << 10;
+constexpr size_t max_unread_wide_bytes = wide_window_bytes + (size_t{1} << 20);
 
 class SessionChannel final : public LineChannel, public Readiness::Listener {
  public:
@@ -126,12 +132,13 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     if (is_stderr != 0) return static_cast<int>(size);
     if (!channel.reads()) {
       // Left with libssh: the window closes and the peer has to wait. `size` counts all that is left so far.
-      if (size > max_unread_bytes) channel.window_ignored_ = true;
+      if (size > (channel.window_is_wide_ ? max_unread_wide_bytes : max_unread_bytes)) channel.window_ignored_ = true;
       channel.left_with_libssh_ = true;
       return 0;
     }
     channel.left_with_libssh_ = false;
     channel.incoming_.append(std::string_view(static_cast<const char*>(data), size));
+    channel.received_ += size;
     return static_cast<int>(size);
   }
   static void on_eof(ssh_session, ssh_channel, void* self) { static_cast<SessionChannel*>(self)->peer_ended_ = true; }
@@ -152,6 +159,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
   /// Whatever a call into libssh has left to do. Every such call ends here, in the same frame.
   void after_libssh() {
     if (state_ == State::closed) return;
+    if (received_ >= widen_at_) widen_window();
     const bool alive = session_.is_alive();
     // The descriptor is closed already when the session died: its number must leave the loop before anything else runs.
     if (!alive) readiness_->release();
@@ -203,6 +211,17 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
     // An end that came with the last packets of the handshake came before our callbacks.
     if (ssh_channel_is_eof(channel_) != 0 || ssh_channel_is_closed(channel_) != 0) peer_ended_ = true;
     after_libssh();
+  }
+
+  /// Opens the window to its wide size again. libssh does so for whoever asks for more bytes than the window has.
+  void widen_window() {
+    if (!reads() || left_with_libssh_ || !session_.is_alive()) return;
+    window_is_wide_ = true;
+    // Room for as much as is asked for, though hardly a page of it is ever touched: on_data has all that comes.
+    const auto room = std::make_unique_for_overwrite<char[]>(wide_window_bytes);
+    const int size = ssh_channel_read_timeout(channel_, room.get(), wide_window_bytes, 0, 0);
+    if (size > 0) incoming_.append(std::string_view(room.get(), static_cast<size_t>(size)));
+    widen_at_ = received_ + wide_window_bytes / 2;
   }
 
   void ask_for_answer() {
@@ -302,6 +321,8 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
   OutputQueue outgoing_;
   ChannelLimits limits_;
   std::uint64_t taken_ = 0;
+  std::uint64_t received_ = 0;
+  std::uint64_t widen_at_ = widen_after_bytes;
   Error reason_;
   State state_ = State::open;
   bool reading_ = true;
@@ -310,6 +331,7 @@ class SessionChannel final : public LineChannel, public Readiness::Listener {
   bool peer_ended_ = false;
   bool left_with_libssh_ = true;  // what came during the handshake
   bool window_ignored_ = false;
+  bool window_is_wide_ = false;
   bool write_failed_ = false;
 };
 

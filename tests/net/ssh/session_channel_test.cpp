@@ -96,6 +96,32 @@ TEST_F(SessionChannelTest, AStoppedReaderHoldsThePeerBackAndTheOtherDirectionGoe
   }
 }
 
+TEST_F(SessionChannelTest, APeerThatHasSentMuchGetsAWindowThatFillsALongFatPathAndNoMore) {
+  start_server();
+  Pair pair = connect_pair();
+  // Both directions: an agent's answers, and a gateway's requests.
+  for (const auto& [sender, reader, arrived] :
+       {std::tuple(pair.client, pair.server, pair.server_handler), {pair.server, pair.client, pair.client_handler}}) {
+    ASSERT_TRUE(send(*sender, std::string(300'000, 'w')));
+    ASSERT_EQ(arrived->lines.take().size(), 300'000U);
+    // A turn of the reader's loop after the line: the window is open by then.
+    on_worker(*reader, [] {});
+    on_worker(*reader, [&reader] { reader->set_reading(false); });
+    constexpr size_t line_bytes = 1'000'000;
+    constexpr size_t count = 7;
+    on_worker(*sender, [&sender] {
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_TRUE(sender->send(std::string(line_bytes, 'x')));
+    });
+    // Twice what a path of 100 ms and 100 Mbit/s holds.
+    EXPECT_TRUE(eventually(*sender, [&sender] { return sender->queued_bytes() < line_bytes * count - 2'500'000; }));
+    on_worker(*sender, [&sender] { EXPECT_GT(sender->queued_bytes(), line_bytes * count - 5'000'000); });
+    on_worker(*reader, [&reader] { reader->set_reading(true); });
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(arrived->lines.take().size(), line_bytes);
+  }
+}
+
 TEST_F(SessionChannelTest, AReaderThatStopsAfterEachLineGetsEveryLineOnce) {
   start_server();
   Pair pair = connect_pair();
