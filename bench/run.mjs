@@ -14,6 +14,7 @@ import { openStreams } from './streams.mjs';
 import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
 import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
+import { network } from './network.mjs';
 import { swarmBenches } from './swarm/benches.mjs';
 
 const { values: options, positionals } = parseArgs({
@@ -261,6 +262,7 @@ const swarms = swarmBenches({
   seconds,
 });
 Object.assign(benches, swarms);
+benches.network = () => network({ table, target, quick: options.quick });
 
 const asked = positionals.flatMap((name) => (name === 'swarm' ? Object.keys(swarms) : [name]));
 const chosen = asked.length > 0 ? asked : Object.keys(benches);

@@ -23,6 +23,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   restart    how 10,000 agents come back from a gateway that was killed or stopped, and what callers see
   scattered  cheap calls over 100, 1,000 and 10,000 agents
   churn      what 20,000 connections that come and go leave in the gateway, and 10,000 failed dials in an agent
+  network    a network that loses, delays and forgets: time to notice and to recover (needs root; about 8 minutes)
 
   --quick          one short round
   --rounds N       rounds (default 3)
@@ -51,7 +52,7 @@ while [ $# -gt 0 ]; do
       [[ $2 =~ ^[1-9][0-9]{1,6}$ ]] || usage_error "bench: $1 '$2' is not a number from 10 to 9999999"
       arguments+=("$1" "$2") && shift
       ;;
-    swarm | online | restart | scattered | churn) arguments+=("$1") ;;
+    swarm | online | restart | scattered | churn | network) arguments+=("$1") ;;
     calls | mcp | streams | lists | commands | memory | audit | policy) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
