@@ -28,11 +28,11 @@ struct OwnerShift {
 };
 
 struct CopyOptions {
-  OwnerShift shift;
+  OwnerShift shift = {};
   bool may_clone = true;
   /// Asked once, before the first byte that can't be cloned, with the bytes that a copy of the whole tree would still
   /// take; false ends the copy.
-  std::function<Result<bool>(std::uint64_t needed_bytes)> admit;
+  std::function<Result<bool>(std::uint64_t needed_bytes)> admit = {};
 };
 
 /// Copies what is below `source` into the empty folder `destination`, entry by entry and by descriptor. Files are
