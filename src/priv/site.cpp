@@ -44,7 +44,7 @@ Result<Site> Site::open(const Layout& layout, const Settings& settings, Host& ho
 
 WalkLimits Site::walk_limits() const {
   return {.max_entries = settings.max_salvage_entries,
-          .deadline = host.clock.steady_now() + settings.max_salvage_time,
+          .deadline = system_clock().steady_now() + settings.max_salvage_time,
           .cancelled = host.stopping};
 }
 
@@ -56,11 +56,11 @@ Result<UniqueFd> Site::lock(const std::string& name, std::chrono::milliseconds p
   UniqueFd folder = TRY(state_folder("locks"));
   UniqueFd file = open_beneath(folder.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, Mounts::enter, 0600);
   if (!file) return std::unexpected(system_error(errno, "open lock " + name));
-  SteadyTime deadline = host.clock.steady_now() + patience;
+  SteadyTime deadline = system_clock().steady_now() + patience;
   // flock has no form with a deadline, and a signal to cut a waiting one short would be worse than looking again.
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return std::unexpected(system_error(errno, "lock " + name));
-    if (host.clock.steady_now() >= deadline || (host.stopping != nullptr && host.stopping->load())) {
+    if (system_clock().steady_now() >= deadline || (host.stopping != nullptr && host.stopping->load())) {
       return fail(ErrorCode::unavailable, "lock {} is held by another request", name);
     }
     std::this_thread::sleep_for(lock_poll);

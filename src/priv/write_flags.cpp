@@ -98,8 +98,10 @@ Outcome<Done> write_nspawn_flags(const Site& site, const WriteFlagsRequest& requ
   TRY(check_sources(site, request.binds));
 
   auto record = TRY(recover_switch(site, container));
-  if (!record && TRY(needs_switch(site, container, conf))) {
+  if (TRY(needs_switch(site, container, conf))) {
     if (!TRY(is_stopped(site, container))) return refuse(Code::busy, "{} runs; stop it first", container);
+    // After a crash somebody has used the new root before the configuration was written: that is saved as well.
+    if (record) TRY(finish_switch(site, container));
     record = TRY(switch_root(site, container, conf));
   }
 
