@@ -101,6 +101,7 @@ void Service::State::make_fleet() {
   fleet::Fleet::Options options;
   options.keepalive = config.keepalive;
   options.default_call_time = config.call_timeout;
+  options.max_calls_in_flight_per_agent = config.max_calls_per_agent;
   fleet::Fleet::Events fleet_events;
   fleet_events.online = [this](const std::string& agent, const net::ssh::Peer& peer) {
     events->agent_online(agent, peer);
@@ -123,6 +124,8 @@ Result<void> Service::State::listen_ssh() {
   net::ssh::ServerOptions options;
   options.listen_address = config.listen_addr;
   options.host_key_path = config.host_key_path;
+  options.max_handshakes = config.max_handshakes;
+  options.max_handshakes_per_source = config.max_handshakes_per_address;
   options.authenticate = [this](const std::string& user, const crypto::PublicKey& key, const std::string& address) {
     // Tools carry the name of who offers them, and calls reach who has the name.
     if (mcp->upstreams().has(user)) {
@@ -189,7 +192,8 @@ Result<void> Service::State::listen() {
   TRY(listen_ssh());
   policy = policy::make_policy(config, clock);
   mcp = TRY_CONTEXT("upstreams", McpSide::create(runtime, clock, *database, *events));
-  funnel = calls::Funnel::create(*fleet, policy, log.get(), clock, {});
+  funnel =
+      calls::Funnel::create(*fleet, policy, log.get(), clock, {.max_calls_per_caller = config.max_calls_per_caller});
   funnel->set_upstreams(&mcp->upstreams());
   fan_outs = calls::FanOuts::create(*funnel, *fleet, log.get(), clock);
   auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,

@@ -32,6 +32,10 @@ std::vector<std::string> changed_settings_that_need_a_restart(const config::Gate
   compare("keepalive_seconds", now.keepalive, next.keepalive);
   compare("call_timeout_seconds", now.call_timeout, next.call_timeout);
   compare("workers", now.workers, next.workers);
+  compare("max_handshakes", now.max_handshakes, next.max_handshakes);
+  compare("max_handshakes_per_address", now.max_handshakes_per_address, next.max_handshakes_per_address);
+  compare("max_calls_per_caller", now.max_calls_per_caller, next.max_calls_per_caller);
+  compare("max_calls_per_agent", now.max_calls_per_agent, next.max_calls_per_agent);
   return changed;
 }
 

@@ -103,6 +103,10 @@ struct GatewayConfig {
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);     ///< keepalive_seconds
   std::chrono::milliseconds call_timeout = std::chrono::seconds(35);  ///< call_timeout_seconds
   std::size_t workers = 0;                                            ///< 0: one a core
+  std::size_t max_handshakes = 256;                                   ///< SSH connections in their handshake at once
+  std::size_t max_handshakes_per_address = 128;
+  std::size_t max_calls_per_caller = 1024;  ///< in flight
+  std::size_t max_calls_per_agent = 1024;   ///< in flight
   std::vector<std::string> allowed_origins;
   std::string gateway_id = "gateway";  ///< this instance in the fleet's lists and in the audit log's checkpoints
   std::string log_level = "info";

@@ -22,7 +22,12 @@ class FunnelImpl final : public Funnel, public PassageHost {
  public:
   FunnelImpl(fleet::Fleet& fleet, std::shared_ptr<const policy::Policy> policy, audit::Log* log, const Clock& clock,
              Options options)
-      : fleet_(fleet), log_(log), clock_(clock), options_(options), policy_(std::move(policy)) {}
+      : fleet_(fleet),
+        log_(log),
+        clock_(clock),
+        options_(options),
+        callers_(options.max_calls_per_caller),
+        policy_(std::move(policy)) {}
 
   std::shared_ptr<RunningCall> run(net::Worker& worker, Call call,
                                    std::move_only_function<void(CallResult)> done) override {
@@ -91,6 +96,8 @@ class FunnelImpl final : public Funnel, public PassageHost {
   const Options& options() override { return options_; }
   std::shared_ptr<const policy::Policy> current_policy() override { return policy(); }
 
+  CallerLimit& callers() override { return callers_; }
+
   bool is_draining() override {
     std::lock_guard lock(mutex_);
     return draining_;
@@ -134,6 +141,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
   audit::Log* const log_;
   const Clock& clock_;
   const Options options_;
+  CallerLimit callers_;
   Approvals* approvals_ = nullptr;
   upstreams::Upstreams* upstreams_ = nullptr;
   // Call ids are unique over restarts: intents and outcomes of different runs of the gateway must never be joined.

@@ -40,6 +40,7 @@ class Funnel {
  public:
   struct Options {
     std::chrono::milliseconds max_timeout = std::chrono::hours(1);
+    std::size_t max_calls_per_caller = 1024;  ///< calls of one principal in flight; further ones are refused
   };
 
   /// `log` may be null: then calls of tier write and admin are refused, because what cannot be recorded is not done.

@@ -83,6 +83,7 @@ void Passage::start() {
     if (approval.verdict != policy::Verdict::allow && approval.verdict != policy::Verdict::ask) {
       return end(refused_by(std::move(approval)));
     }
+    if (auto refused = take_place()) return end(*std::move(refused));
     // Asking counts as the call, which is then not counted again: otherwise an approved call could be refused for what
     // its requester did meanwhile.
     policy::Decision rate = policy->check_rate(question);
@@ -105,6 +106,17 @@ std::optional<CallResult> Passage::check_form() const {
                                std::chrono::duration_cast<std::chrono::seconds>(host_.options().max_timeout).count()));
   }
   return std::nullopt;
+}
+
+// An approved call takes none: it is bounded by the approvals, and must not be lost to what its requester does
+// meanwhile.
+std::optional<CallResult> Passage::take_place() {
+  has_place_ = host_.callers().enter(call_.principal.name);
+  if (has_place_) return std::nullopt;
+  return refusal(
+      "too_many_calls",
+      fmt::format("{} calls of {} are in flight, as many as max_calls_per_caller admits; wait for one to end",
+                  host_.callers().max_per_caller(), call_.principal.name));
 }
 
 // What must still be the same when an approved call is sent: an agent's key. An upstream has none; its name stands for
@@ -302,6 +314,8 @@ void Passage::end(CallResult result) {
 }
 
 void Passage::deliver(CallResult result) {
+  // Before the caller hears of it: the next call may come at once.
+  if (std::exchange(has_place_, false)) host_.callers().leave(call_.principal.name);
   auto self = shared_from_this();
   worker_.post([self, result = std::move(result)]() mutable {
     self->done_(std::move(result));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gateway/calls/approvals.h"
+#include "gateway/calls/caller_limit.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/upstreams/upstreams.h"
 
@@ -24,6 +25,7 @@ class PassageHost {
   [[nodiscard]] virtual const Funnel::Options& options() = 0;
   [[nodiscard]] virtual std::shared_ptr<const policy::Policy> current_policy() = 0;
   [[nodiscard]] virtual bool is_draining() = 0;
+  [[nodiscard]] virtual CallerLimit& callers() = 0;
   [[nodiscard]] virtual std::string next_call_id() = 0;
   /// The entry of what a gate refused before it was counted by a rate limit, if it is to be written; otherwise it was
   /// only counted, because its principal asks again and again, and is summed up later.
@@ -47,6 +49,7 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   [[nodiscard]] std::optional<CallResult> check_form() const;
   [[nodiscard]] std::string key_of_target() const;
   [[nodiscard]] policy::ApprovalSubject subject(const policy::Policy& policy) const;
+  std::optional<CallResult> take_place();
   std::optional<CallResult> take_approval(const policy::Policy& policy);
   void ask_others(const policy::Policy& policy);
   void write_intent();
@@ -71,6 +74,7 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   protocol::Tier tier_ = protocol::Tier::write;
   SteadyTime started_;
   bool intent_written_ = false;
+  bool has_place_ = false;   // among the calls of its caller
   bool is_bounded_ = false;  // by the rate limit, or by an approval
 
   std::mutex mutex_;

@@ -74,12 +74,15 @@ void TimerWheel::arm(std::uint64_t at_tick) {
   timer_.async_wait([this, at_tick](const boost::system::error_code& error) {
     if (error || armed_tick_ != at_tick) return;
     armed_tick_ = 0;
-    on_tick();
+    on_tick(at_tick);
   });
 }
 
-void TimerWheel::on_tick() {
+void TimerWheel::on_tick(std::uint64_t due_tick) {
   std::uint64_t now = current_tick();
+  if (hold_tick_ == 0 && now > due_tick + pause_ticks) hold_tick_ = now + grace_ticks;
+  if (now < hold_tick_) return arm(hold_tick_);
+  hold_tick_ = 0;
   // After a long stall one turn of the wheel visits every slot.
   std::uint64_t first = std::max(last_tick_ + 1, now >= slot_count ? now - slot_count + 1 : 0);
   Timer::Entry due;

@@ -47,7 +47,9 @@ class Timer::Entry {
 
 /// A hashed timer wheel: scheduling and cancelling cost no search and mostly no system call. One Asio timer sleeps
 /// until the next slot that holds something, so a quiet worker is not woken by deadlines that lie ahead. For the many
-/// deadlines that rarely pass. Belongs to one worker; what is still scheduled when the wheel goes is dropped.
+/// deadlines that rarely pass. After a pause of the whole worker (SIGSTOP, an overloaded machine) nothing is due for
+/// another second, so that what came in meanwhile is read before a deadline says that it did not come. Belongs to one
+/// worker; what is still scheduled when the wheel goes is dropped.
 class TimerWheel {
  public:
   static constexpr std::chrono::milliseconds tick{20};
@@ -62,11 +64,13 @@ class TimerWheel {
  private:
   friend class Timer;
   static constexpr size_t slot_count = 512;
+  static constexpr std::uint64_t pause_ticks = 50;  // later than this by its own timer, the worker did not run
+  static constexpr std::uint64_t grace_ticks = 50;
 
   [[nodiscard]] std::uint64_t current_tick() const;
   [[nodiscard]] std::uint64_t next_occupied_tick() const;
   void arm(std::uint64_t at_tick);
-  void on_tick();
+  void on_tick(std::uint64_t due_tick);
   void remove(Timer::Entry& entry);
 
   boost::asio::steady_timer timer_;
@@ -74,6 +78,7 @@ class TimerWheel {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::uint64_t last_tick_ = 0;  // slots up to this one have been run
   size_t entries_ = 0;
+  std::uint64_t hold_tick_ = 0;   // after a pause: nothing runs before this one; 0: no pause
   std::uint64_t armed_tick_ = 0;  // when the Asio timer goes off; 0: not set
 };
 

@@ -211,7 +211,7 @@ Handshake::Progress Handshake::go_on() {
       session_.reset("refused");
       return Progress::failed;
     }
-    if (session_.received_packets() > max_handshake_packets || session_.traffic().received > max_handshake_bytes) {
+    if (session_.received_packets() > max_handshake_packets || session_.received_bytes() > max_handshake_bytes) {
       failure_ = fmt::format("more than {} packets or {} bytes before the channel was open", max_handshake_packets,
                              max_handshake_bytes);
       session_.reset("refused");

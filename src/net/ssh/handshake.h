@@ -35,6 +35,7 @@ class Handshake {
 
   [[nodiscard]] int fd() const { return session_.fd(); }
   [[nodiscard]] bool wants_to_write() const { return session_.has_pending_output(); }
+  [[nodiscard]] std::uint64_t received_bytes() const { return session_.received_bytes(); }
   [[nodiscard]] const Peer& peer() const { return peer_; }
   [[nodiscard]] const std::string& failure() const { return failure_; }
 

@@ -13,9 +13,9 @@
 #include "base/unique_fd.h"
 #include "crypto/ssh_key.h"
 #include "net/runtime/runtime.h"
+#include "net/ssh/accept_queue.h"
 #include "net/ssh/handshake.h"
 #include "net/ssh/server.h"
-#include "net/ssh/source_limiter.h"
 
 struct ssh_bind_struct;
 
@@ -24,7 +24,9 @@ namespace hive::net::ssh {
 /// The thread that accepts connections and brings them to an open channel. Apart from the workers because a handshake
 /// costs as much as thirty calls: a fleet that comes back must not stop those that are here.
 ///
-/// At most max_unauthenticated connections are in their handshake; the rest waits in the kernel's queue.
+/// At most max_handshakes connections are in their handshake at a time; the others wait in an AcceptQueue. None is
+/// refused for its number: who is not served yet is told nothing and waits, as behind a busy server. Only one that
+/// stands still while others wait gives way.
 class HandshakeThread {
  public:
   static Result<std::unique_ptr<HandshakeThread>> start(Runtime& runtime, UniqueFd listener,
@@ -47,6 +49,8 @@ class HandshakeThread {
     std::unique_ptr<Handshake> handshake;
     std::string source;
     SteadyTime deadline;
+    SteadyTime moved;  // when something came from the peer last
+    std::uint64_t received = 0;
     bool waits_to_write = false;
     std::list<Entry>::iterator self;
   };
@@ -58,7 +62,16 @@ class HandshakeThread {
   void run();
   [[nodiscard]] int wait_milliseconds() const;
   void accept_some();
-  void begin(UniqueFd connection, Peer peer, std::string source);
+  void begin_waiting();
+  void begin(AcceptQueue::Waiting waiting);
+  [[nodiscard]] bool may_begin(const std::string& source) const;
+  /// Whether a connection that waits could begin if this handshake ended.
+  [[nodiscard]] bool is_in_the_way(const Entry& entry) const;
+  /// When this handshake may be ended for others that wait.
+  [[nodiscard]] SteadyTime gives_way_at(const Entry& entry) const;
+  /// Ends a handshake that stands still, of the source that has the most; false when there is none.
+  bool make_room();
+  void forgive_pause(int asked_wait);
   void go_on(Entry& entry);
   void hand_over(Entry& entry);
   void expire();
@@ -78,9 +91,13 @@ class HandshakeThread {
   // fork in progress holds a copy, and then tells of connections that are gone.
   std::unordered_map<std::uint64_t, Entry*> by_id_;
   std::uint64_t next_id_;
-  SourceLimiter sources_;
+  AcceptQueue queue_;
+  std::unordered_map<std::string, size_t> in_progress_;  // handshakes by source; none is zero
+  bool may_begin_more_ = false;                          // begin_waiting() stopped although more could begin
   bool listening_ = false;
   SteadyTime accept_again_;
+  SteadyTime accept_error_told_;
+  SteadyTime turn_ = system_clock().steady_now();  // when the loop came round last
   SteadyTime log_window_;
   size_t logged_ = 0;
   size_t not_logged_ = 0;

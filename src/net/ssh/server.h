@@ -32,8 +32,17 @@ struct ServerOptions {
 
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(20);  ///< from accept to an open channel
   int max_authentication_tries = 3;
-  size_t max_unauthenticated = 256;
-  size_t max_unauthenticated_per_source = 32;
+  /// Connections in their handshake at once; the others wait for their turn, the sources one after another.
+  size_t max_handshakes = 256;
+  /// Of these, for one source (an address, or the /64 of an IPv6 address), so that no source holds up all others.
+  size_t max_handshakes_per_source = 128;
+  /// Connections that wait for their handshake; also at most a quarter of the process' descriptors. Beyond, the source
+  /// with the most loses its newest.
+  size_t max_waiting = 8192;
+  /// While others wait, a connection gives way that has sent nothing yet for the first of these times, or has stood
+  /// still in its handshake for the second.
+  std::chrono::milliseconds silent_limit = std::chrono::seconds(2);
+  std::chrono::milliseconds idle_limit = std::chrono::seconds(5);
   size_t max_line_bytes = size_t{4} << 20;
   size_t max_queued_bytes = size_t{8} << 20;
 };

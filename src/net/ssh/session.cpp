@@ -130,7 +130,7 @@ void Session::ask_for_answer() {
 Traffic Session::traffic() const {
   Traffic traffic;
   if (!counters_) return traffic;
-  traffic.received = counters_->bytes.in_bytes;
+  traffic.received = received_bytes();
   traffic.acked = counters_->bytes.out_bytes;
   int unacked = 0;
   // What the kernel has of it, sent or not, that the peer's machine does not.
@@ -140,6 +140,10 @@ Traffic Session::traffic() const {
   }
   traffic.is_sending = traffic.is_sending || has_pending_output();
   return traffic;
+}
+
+std::uint64_t Session::received_bytes() const {
+  return counters_ ? counters_->bytes.in_bytes : 0;
 }
 
 std::uint64_t Session::received_packets() const {

@@ -57,6 +57,7 @@ class Session {
   void ask_for_answer();
   /// Bytes that came from the peer, bytes that its machine has acknowledged, and whether some are under way.
   [[nodiscard]] Traffic traffic() const;
+  [[nodiscard]] std::uint64_t received_bytes() const;
   [[nodiscard]] std::uint64_t received_packets() const;
   /// The last error of the session, escaped.
   [[nodiscard]] std::string error_text() const;

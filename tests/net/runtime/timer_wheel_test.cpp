@@ -1,9 +1,19 @@
 #include "net/runtime/timer_wheel.h"
 
+#include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect_pipe.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/readable_pipe.hpp>
+#include <boost/asio/writable_pipe.hpp>
+#include <boost/asio/write.hpp>
 #include <gtest/gtest.h>
 
 namespace hive::net {
@@ -111,6 +121,31 @@ TEST_F(TimerWheelTest, AssigningATimerCancelsTheOneItHeld) {
   timer = Timer(wheel.schedule(milliseconds(0), [&] { ran += 10; }));
   context.run();
   EXPECT_EQ(ran, 10);
+}
+
+TEST_F(TimerWheelTest, AfterAPauseOfTheWorkerWhatCameMeanwhileGoesFirst) {
+  std::vector<std::string> order;
+  boost::asio::readable_pipe reader(context);
+  boost::asio::writable_pipe writer(context);
+  boost::asio::connect_pipe(reader, writer);
+  boost::asio::write(writer, boost::asio::buffer("answer", 6));
+  // What is read takes several turns of the loop.
+  std::array<char, 1> byte{};
+  std::function<void()> read = [&] {
+    reader.async_read_some(boost::asio::buffer(byte), [&](const boost::system::error_code& error, std::size_t) {
+      ASSERT_FALSE(error);
+      order.emplace_back(1, byte[0]);
+      if (order.size() < 6) read();
+    });
+  };
+  Timer deadline(wheel.schedule(milliseconds(20), [&] { order.push_back("too late"); }));
+  // The process stands still for longer than the deadline.
+  boost::asio::post(context, [&] {
+    std::this_thread::sleep_for(milliseconds(1500));
+    read();
+  });
+  context.run();
+  EXPECT_EQ(order, (std::vector<std::string>{"a", "n", "s", "w", "e", "r", "too late"}));
 }
 
 }  // namespace

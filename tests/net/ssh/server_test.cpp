@@ -20,9 +20,15 @@ using testing::HasSubstr;
 
 class ServerTest : public SshFixture {
  protected:
-  /// A bare TCP connection to the server.
-  UniqueFd raw_connection() {
+  /// A bare TCP connection to the server, from 127.0.0.1 or from another loopback address.
+  UniqueFd raw_connection(const char* from = nullptr) {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (from != nullptr) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      EXPECT_EQ(::inet_pton(AF_INET, from, &own.sin_addr), 1);
+      EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(server->port());
@@ -176,7 +182,10 @@ TEST_F(ServerTest, WhatIsNotSshIsEndedAtOnce) {
 }
 
 TEST_F(ServerTest, AFullHandshakeRoomMakesOthersWaitInsteadOfLosingThem) {
-  start_server([](ServerOptions& options) { options.max_unauthenticated = 2; });
+  start_server([](ServerOptions& options) {
+    options.max_handshakes = 2;
+    options.silent_limit = 1h;
+  });
   UniqueFd first = raw_connection();
   const UniqueFd second = raw_connection();
   Mailbox<Result<std::shared_ptr<LineChannel>>> outcome;
@@ -203,14 +212,79 @@ TEST_F(ServerTest, AFullHandshakeRoomMakesOthersWaitInsteadOfLosingThem) {
 }
 
 TEST_F(ServerTest, OneSourceCannotTakeEveryPlace) {
-  start_server([](ServerOptions& options) { options.max_unauthenticated_per_source = 2; });
-  const UniqueFd first = raw_connection();
-  const UniqueFd second = raw_connection();
-  const UniqueFd third = raw_connection();
-  EXPECT_TRUE(ends(third.get()));
+  start_server([](ServerOptions& options) {
+    options.max_handshakes = 4;
+    options.max_handshakes_per_source = 3;
+    options.silent_limit = 1h;
+  });
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 40; ++i)
+    silent.push_back(raw_connection("127.0.0.2"));
+  EXPECT_TRUE(connect_pair().server) << "of another address";
+  EXPECT_EQ(refusals->size(), 0U) << "the others wait";
+}
+
+TEST_F(ServerTest, ThoseWhoStandStillGiveWayToThoseWhoWait) {
+  start_server([](ServerOptions& options) {
+    options.max_handshakes = 4;
+    options.silent_limit = 50ms;
+    options.idle_limit = 50ms;
+    options.handshake_timeout = 1h;
+  });
+  // Of the honest client's own address, and more than all places.
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 20; ++i) {
+    silent.push_back(raw_connection());
+    // Half of them say at least who they pretend to be.
+    if (i % 2 == 0) EXPECT_EQ(::send(silent.back().get(), "SSH-2.0-x\r\n", 11, MSG_NOSIGNAL), 11);
+  }
+  EXPECT_TRUE(connect_pair().server);
   const Refusal refusal = refusals->take();
   EXPECT_EQ(refusal.address, "127.0.0.1");
-  EXPECT_THAT(refusal.reason, HasSubstr("more than 2 connections from 127.0.0.1"));
+  EXPECT_THAT(refusal.reason, HasSubstr("stood still in its handshake while others waited"));
+}
+
+TEST_F(ServerTest, WhereNobodyWaitsNobodyGivesWay) {
+  start_server([](ServerOptions& options) { options.silent_limit = 0ms; });
+  const UniqueFd silent = raw_connection();
+  EXPECT_TRUE(connect_pair().server);
+  EXPECT_TRUE(connect_pair().server);
+  EXPECT_EQ(refusals->size(), 0U);
+}
+
+TEST_F(ServerTest, WhoFloodsTheQueueLosesHisOwn) {
+  start_server([](ServerOptions& options) {
+    options.max_handshakes = 1;
+    options.max_waiting = 10;
+    options.silent_limit = 1h;
+  });
+  UniqueFd place = raw_connection("127.0.0.2");
+  std::vector<UniqueFd> flood;
+  for (int i = 0; i < 30; ++i)
+    flood.push_back(raw_connection("127.0.0.2"));
+  ASSERT_TRUE(refusals->wait_for_size(20));
+  const Refusal refusal = refusals->take();
+  EXPECT_EQ(refusal.address, "127.0.0.2");
+  EXPECT_THAT(refusal.reason, HasSubstr("10 connections wait for their handshake already"));
+  // One of another address is next in turn; those before it in the flood's queue are not.
+  Mailbox<Result<std::shared_ptr<LineChannel>>> outcome;
+  std::unique_ptr<ConnectAttempt> attempt;
+  Worker& worker = runtime.worker(0);
+  worker.post([&] {
+    attempt = connect(runtime, worker, client_options(),
+                      [&](Result<std::shared_ptr<LineChannel>> result) { outcome.put(std::move(result)); });
+  });
+  ASSERT_TRUE(refusals->wait_for_size(20)) << "it takes the place of one that floods";
+  flood.front().reset();
+  place.reset();
+  auto result = outcome.take();
+  EXPECT_TRUE(result) << result.error().message;
+  Mailbox<int> done;
+  worker.post([&] {
+    attempt.reset();
+    done.put(1);
+  });
+  done.take();
 }
 
 TEST_F(ServerTest, StopEndsHandshakesAndKeepsOpenChannels) {
@@ -228,7 +302,7 @@ TEST_F(ServerTest, StopEndsHandshakesAndKeepsOpenChannels) {
 }
 
 TEST_F(ServerTest, ThreeHundredAgentsAtOnceAllGetIn) {
-  start_server([](ServerOptions& options) { options.max_unauthenticated_per_source = 1000; });
+  start_server();
   constexpr size_t count = 300;
   Mailbox<Result<std::shared_ptr<LineChannel>>> outcomes;
   std::vector<std::unique_ptr<ConnectAttempt>> attempts;

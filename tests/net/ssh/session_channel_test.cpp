@@ -122,6 +122,35 @@ TEST_F(SessionChannelTest, APeerThatHasSentMuchGetsAWindowThatFillsALongFatPathA
   }
 }
 
+TEST_F(SessionChannelTest, CountsWhatMovesAndWhatThePeersMachineHas) {
+  start_server();
+  Pair pair = connect_pair();
+  ASSERT_TRUE(send(*pair.client, std::string(100'000, 'x')));
+  pair.server_handler->lines.take();
+  EXPECT_TRUE(eventually(*pair.client, [&] {
+    const Traffic traffic = pair.client->traffic();
+    return traffic.taken == 100'001 && traffic.acked > 100'000 && traffic.queued == 0 && !traffic.is_sending;
+  }));
+  on_worker(*pair.server, [&] { EXPECT_GT(pair.server->traffic().received, 100'000U); });
+}
+
+TEST_F(SessionChannelTest, AProbeIsAnsweredByThePeersSsh) {
+  start_server();
+  Pair pair = connect_pair();
+  for (LineChannel* channel : {pair.client.get(), pair.server.get()}) {
+    for (int round = 0; round < 3; ++round) {
+      Traffic before;
+      on_worker(*channel, [&] {
+        before = channel->traffic();
+        channel->probe();
+      });
+      EXPECT_TRUE(eventually(*channel, [&] { return channel->traffic().received > before.received; })) << round;
+      // Both have settled before the next one, so that its answer is told from this one's.
+      EXPECT_TRUE(eventually(*channel, [&] { return !channel->traffic().is_sending; }));
+    }
+  }
+}
+
 TEST_F(SessionChannelTest, AReaderThatStopsAfterEachLineGetsEveryLineOnce) {
   start_server();
   Pair pair = connect_pair();

@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 
-#include "net/ssh/source_limiter.h"
-
 namespace hive::net::ssh {
 namespace {
 
@@ -73,33 +71,6 @@ TEST(DescribeAddressTest, OneIpv6NetworkIsOneSource) {
   EXPECT_EQ(describe_v6("2001:db8:1:2:3:4:5:6").source, "2001:db8:1:2::/64");
   EXPECT_EQ(describe_v6("2001:db8:1:2:ffff::1").source, "2001:db8:1:2::/64");
   EXPECT_NE(describe_v6("2001:db8:1:3::1").source, "2001:db8:1:2::/64");
-}
-
-TEST(SourceLimiterTest, EachSourceHasItsShare) {
-  SourceLimiter limiter(2);
-  EXPECT_TRUE(limiter.enter("a"));
-  EXPECT_TRUE(limiter.enter("a"));
-  EXPECT_FALSE(limiter.enter("a"));
-  EXPECT_TRUE(limiter.enter("b"));
-  limiter.leave("a");
-  EXPECT_TRUE(limiter.enter("a"));
-}
-
-TEST(SourceLimiterTest, ForgetsSourcesThatAreGone) {
-  SourceLimiter limiter(1);
-  for (int i = 0; i < 1000; ++i) {
-    const std::string source = std::to_string(i);
-    EXPECT_TRUE(limiter.enter(source));
-    EXPECT_FALSE(limiter.enter(source));
-    limiter.leave(source);
-  }
-  EXPECT_EQ(limiter.sources(), 0U);
-}
-
-TEST(SourceLimiterTest, AShareOfNothingAdmitsNobody) {
-  SourceLimiter limiter(0);
-  EXPECT_FALSE(limiter.enter("a"));
-  EXPECT_EQ(limiter.sources(), 0U);
 }
 
 }  // namespace
