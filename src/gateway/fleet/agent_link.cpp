@@ -171,25 +171,28 @@ void AgentLink::on_line(std::string_view line) {
   last_seen_ns_.store(clock_.wall_now().time_since_epoch().count(), std::memory_order_relaxed);
   auto message = protocol::parse_agent_message(line, line_limits());
   if (!message) return on_malformed(message.error());
-  if (auto* response = std::get_if<protocol::AgentResponse>(&*message)) {
-    on_response(*response);
-  } else {
-    on_progress(std::get<protocol::AgentProgress>(*message));
-  }
+  auto* response = std::get_if<protocol::AgentResponse>(&*message);
+  bool asked = response != nullptr ? on_response(*response) : on_progress(std::get<protocol::AgentProgress>(*message));
+  if (!asked) chatter_.unasked(line.size());
+  if (chatter_.is_flood() && !closing_) close("the agent floods the tunnel with what nobody asked for");
 }
 
-void AgentLink::on_response(const protocol::AgentResponse& response) {
+bool AgentLink::on_response(const protocol::AgentResponse& response) {
   // An id that is not waited for is a late answer, or an attempt to answer somebody else's question: both are dropped.
   auto ticket = ticket_of(response.id);
-  if (!ticket) return;
+  if (!ticket || !pending_.contains(*ticket)) return false;
   finish(*ticket, {response.is_error ? ReplyKind::error : ReplyKind::result, std::string(response.body), {}, {}});
+  return true;
 }
 
-void AgentLink::on_progress(const protocol::AgentProgress& progress) {
+bool AgentLink::on_progress(const protocol::AgentProgress& progress) {
   auto ticket = ticket_of(progress.token);
-  if (!ticket) return;
-  auto found = pending_.find(*ticket);
-  if (found != pending_.end() && found->second.on_progress) found->second.on_progress(progress.params);
+  auto found = ticket ? pending_.find(*ticket) : pending_.end();
+  if (found == pending_.end()) return false;
+  // A call that was withdrawn has nobody who wants it.
+  if (!found->second.on_progress) return found->second.cancelling;
+  if (chatter_.admit_progress(progress.params.size())) found->second.on_progress(progress.params);
+  return true;
 }
 
 void AgentLink::on_malformed(const Error& error) {
@@ -235,6 +238,7 @@ void AgentLink::watch() {
   net::ssh::Liveness::Verdict verdict = liveness_.check(clock_.steady_now(), channel_->traffic());
   if (!verdict.dead.empty()) return channel_->close(verdict.dead);
   if (verdict.probe) ping();
+  chatter_.next_period();
   watch_later(verdict.next);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "gateway/fleet/chatter_limit.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/fleet/tool_list_cache.h"
 #include "net/ssh/line_channel.h"
@@ -64,8 +65,9 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
 
   void on_line(std::string_view line) override;
   void on_closed(const Error& reason) override;
-  void on_response(const protocol::AgentResponse& response);
-  void on_progress(const protocol::AgentProgress& progress);
+  /// False for what nobody waits for.
+  [[nodiscard]] bool on_response(const protocol::AgentResponse& response);
+  [[nodiscard]] bool on_progress(const protocol::AgentProgress& progress);
   void on_malformed(const Error& error);
   void on_deadline(std::uint64_t ticket);
   void finish(std::uint64_t ticket, AgentReply reply);
@@ -96,6 +98,7 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   net::ssh::Liveness liveness_;
   std::uint64_t queued_total_ = 0;  // bytes of lines that were ever given to the channel
   unsigned malformed_lines_ = 0;
+  ChatterLimit chatter_;
   bool bounds_its_commands_ = false;  // it answers ping, so it is ours and its entries' deadlines hold
   bool closed_ = false;
   bool closing_ = false;

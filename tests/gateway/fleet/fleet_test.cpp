@@ -7,6 +7,8 @@
 
 #include "base/strings.h"
 #include "crypto/sha256.h"
+#include "gateway/calls/funnel_access.h"
+#include "gateway/fleet/chatter_limit.h"
 #include "net/ssh/fake_line_channel.h"
 #include "protocol/agent_protocol.h"
 #include "protocol/tools.h"
@@ -170,6 +172,65 @@ TEST_F(FleetTest, JudgesNobodyByTheTimeThatItSleptItself) {
   ASSERT_TRUE(run_until([&] { return channel->sent().size() > before; }));
   EXPECT_NE(channel->sent().back().find("ping"), std::string::npos);
   ASSERT_TRUE(run_until([&] { return channel->sent().size() >= before + 4; }));
+  EXPECT_TRUE(channel->is_open());
+}
+
+TEST_F(FleetTest, CutsOffAnAgentThatFloodsItsTunnelAndNoOther) {
+  auto flooding = connect("edge-1");
+  auto honest = connect("edge-2");
+  for (int i = 0; i < 20'000 && flooding->is_open(); ++i)
+    flooding->arrive(protocol::encode_result(fmt::format("\"{}\"", 1'000'000 + i), "{}"));
+  EXPECT_FALSE(flooding->is_open());
+  EXPECT_NE(flooding->close_reason().find("floods the tunnel"), std::string::npos);
+  EXPECT_TRUE(honest->is_open());
+}
+
+TEST_F(FleetTest, CutsOffAnAgentWhoseUnaskedLinesAreFewAndHuge) {
+  auto channel = connect("edge-1");
+  const std::string huge = protocol::encode_result("\"999\"", fmt::format("\"{}\"", std::string(3'000'000, 'x')));
+  int lines = 0;
+  while (lines < 100 && channel->is_open()) {
+    channel->arrive(huge);
+    ++lines;
+  }
+  EXPECT_FALSE(channel->is_open());
+  EXPECT_LT(lines, 30);
+}
+
+TEST_F(FleetTest, ProgressBeyondTheLimitIsDroppedAndTheAnswerStillComes) {
+  auto channel = connect("edge-1");
+  channel->on_send = nullptr;
+  AgentRequest request;
+  request.tool = "run_command";
+  request.arguments = "{}";
+  size_t passed_on = 0;
+  std::optional<AgentReply> reply;
+  request.on_progress = [&](std::string_view) { ++passed_on; };
+  request.done = [&](AgentReply answer) { reply = std::move(answer); };
+  const std::string id = std::to_string(calls::FunnelAccess::send(*fleet_, "edge-1", std::move(request)));
+  settle();
+  for (int i = 0; i < 5000; ++i)
+    channel->arrive(protocol::encode_progress(fmt::format("\"{}\"", id), static_cast<std::uint64_t>(i), "more"));
+  EXPECT_EQ(passed_on, ChatterLimit::max_progress_lines);
+  EXPECT_TRUE(channel->is_open());
+  channel->arrive(protocol::encode_result(fmt::format("\"{}\"", id), "{}"));
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->kind, ReplyKind::result);
+}
+
+TEST_F(FleetTest, ADuplicateAnswerIsDropped) {
+  auto channel = connect("edge-1");
+  channel->on_send = nullptr;
+  AgentRequest request;
+  request.tool = "get_metrics";
+  request.arguments = "{}";
+  int answers = 0;
+  request.done = [&](const AgentReply&) { ++answers; };
+  const std::string id = std::to_string(calls::FunnelAccess::send(*fleet_, "edge-1", std::move(request)));
+  settle();
+  for (int i = 0; i < 10; ++i)
+    channel->arrive(protocol::encode_result(id, "{}"));
+  EXPECT_EQ(answers, 1);
   EXPECT_TRUE(channel->is_open());
 }
 
