@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "container/create.h"
+
+namespace hive::container {
+
+/// Puts a myrmex-agent into a container's template: the program with the libraries that the template lacks, its unit,
+/// and a configuration in the template's /etc, which a guest cannot change for longer than until its next start. The
+/// key is made and enrolled now, by `myrmex bootstrap`, and lies in the agent's state folder, so that it outlives
+/// every start.
+Result<void> install_agent(const HiveAgent& agent, const Record& record, const std::string& template_root,
+                           const Layout& layout);
+
+/// The configuration that `myrmex bootstrap` made, with the key's place as the guest sees it and the allowlist of
+/// `profile` (JSON text of an array, or empty).
+Result<std::string> guest_agent_config(const std::string& made, const std::string& key_inside,
+                                       const std::string& profile);
+
+}  // namespace hive::container
