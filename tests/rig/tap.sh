@@ -8,8 +8,19 @@ tap_started=${EPOCHREALTIME/./}
 # H COMMAND: on the rig host, as root.
 H() { "$RIG_EXEC" "$1"; }
 
-# part TEXT: a heading, with the time since the start.
-part() { printf '# %5d ms  %s\n' $(((${EPOCHREALTIME/./} - tap_started) / 1000)) "$*"; }
+# remark TEXT: a line with the time since the start.
+remark() { printf '# %5d ms  %s\n' $(((${EPOCHREALTIME/./} - tap_started) / 1000)) "$*"; }
+
+# part TEXT: the next part. Parts build on each other: when one has failed, the rest would only wait and fail as well.
+part() {
+  if [ $tap_failed != 0 ]; then
+    remark "not run, because what it builds on failed: $*"
+    H 'journalctl -q --no-pager -n 60 --output=short-precise -p notice; journalctl -q --no-pager -n 30 -u hive-priv -u "container@*"' 2>&1 | sed 's/^/#   | /'
+    finish
+    exit 1
+  fi
+  remark "$*"
+}
 
 tap_result() { # OK|FAILED TEXT SINCE OUTPUT
   tap_count=$((tap_count + 1))
@@ -44,7 +55,7 @@ same() {
 
 # eventually TEXT COMMAND: holds when the command succeeds within two minutes; the machine may be slow.
 eventually() {
-  local since=${EPOCHREALTIME/./} output end=$((EPOCHSECONDS + 120))
+  local since=${EPOCHREALTIME/./} output end=$((EPOCHSECONDS + ${RIG_PATIENCE:-120}))
   until output=$(H "$2" 2>&1); do
     if [ $EPOCHSECONDS -ge $end ]; then
       tap_result failed "$1" "$since" "\$ $2"$'\n'"$output"
@@ -68,6 +79,6 @@ without() {
 # finish: the plan and the sum; the exit code of the scenario.
 finish() {
   printf '1..%d\n' "$tap_count"
-  part "$((tap_count - tap_failed - tap_skipped)) hold, $tap_failed fail, $tap_skipped skipped"
+  remark "$((tap_count - tap_failed - tap_skipped)) hold, $tap_failed fail, $tap_skipped skipped"
   [ $tap_failed = 0 ]
 }
