@@ -7,10 +7,10 @@
 #include "base/strings.h"
 #include "container/bridge_port.h"
 #include "container/conf.h"
-#include "container/names.h"
 #include "container/nspawn_arguments.h"
 #include "container/program.h"
 #include "container/start.h"
+#include "priv/names.h"
 
 namespace {
 
@@ -37,21 +37,21 @@ Example:
 
 hive::Result<std::vector<std::string>> arguments_of(std::string_view name, const hive::container::Layout& layout) {
   using namespace hive::container;
-  TRY(check_container_name(name));
+  TRY(hive::priv::check_any_container(name));
   const Conf conf = TRY(Conf::load(layout.conf(name)));
   return nspawn_arguments(conf, name, TRY(guest_network(conf)), layout);
 }
 
 hive::Result<void> isolate(std::string_view name, const hive::container::Layout& layout) {
   using namespace hive::container;
-  TRY(check_container_name(name));
+  TRY(hive::priv::check_any_container(name));
   const Conf conf = TRY(Conf::load(layout.conf(name)));
   if (conf.get("HOST_BRIDGE").empty()) return {};
   return isolate_port(name);
 }
 
 hive::Result<void> release(std::string_view name, const hive::container::Layout& layout) {
-  TRY(hive::container::check_container_name(name));
+  TRY(hive::priv::check_any_container(name));
   return hive::container::release_port(name, layout);
 }
 

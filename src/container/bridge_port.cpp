@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "container/names.h"
 #include "container/program.h"
+#include "priv/ipv4.h"
 
 namespace hive::container {
 
@@ -43,7 +44,7 @@ Result<void> admit_port(std::string_view name, const GuestNetwork& network, cons
   TRY(make_private_folder(layout.run_folder(name)));
   TRY(forget_port(name, layout));
   const std::string element =
-      fmt::format("{{ {} . {} . {} }}", port_of(name), network.mac(), to_string(network.address));
+      fmt::format("{{ {} . {} . {} }}", port_of(name), network.mac(), priv::format_ipv4(network.address));
   if (auto added = change_set("add", element); !added) {
     return std::unexpected(
         with_context(std::move(added).error(),

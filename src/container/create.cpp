@@ -11,10 +11,11 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "container/guest_agent.h"
-#include "container/guest_network.h"
 #include "container/names.h"
 #include "container/program.h"
 #include "container/template_root.h"
+#include "priv/ipv4.h"
+#include "priv/names.h"
 
 namespace hive::container {
 
@@ -80,10 +81,12 @@ std::string first_conf(const Record& record) {
 }
 
 Result<void> check_options(const CreateOptions& options, const Layout& layout) {
-  if (!is_interface_name(options.bridge)) {
+  if (!priv::check_interface(options.bridge)) {
     return fail(ErrorCode::invalid_argument, "--bridge: {} is not a network interface", quote(options.bridge));
   }
-  TRY_CONTEXT("--gateway-ip", parse_ipv4(options.gateway_ip));
+  if (!priv::parse_ipv4(options.gateway_ip)) {
+    return fail(ErrorCode::invalid_argument, "--gateway-ip: {} is not an IPv4 address", quote(options.gateway_ip));
+  }
   TRY(check_limit("--memory", options.limits.memory, "KMGT"));
   TRY(check_limit("--cpu", options.limits.cpu, "%"));
   for (const std::string& path : {layout.conf(options.name), layout.root(options.name), layout.record(options.name),

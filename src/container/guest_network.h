@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,18 +10,12 @@
 
 namespace hive::container {
 
-/// An IPv4 address in host byte order.
-using Ipv4 = std::uint32_t;
-
-Result<Ipv4> parse_ipv4(std::string_view text);
-std::string to_string(Ipv4 address);
-
 /// The place of a container on its bridge, from HOST_BRIDGE, HOST_ADDRESS and LOCAL_ADDRESS.
 struct GuestNetwork {
   std::string bridge;
-  Ipv4 gateway = 0;
-  Ipv4 address = 0;
-  unsigned prefix_length = 24;
+  std::uint32_t gateway = 0;  ///< host byte order
+  std::uint32_t address = 0;
+  int prefix_length = 24;
 
   /// A locally administered MAC that follows from the address, so that the firewall can pin it before the container
   /// runs.
@@ -36,8 +29,5 @@ struct GuestNetwork {
 /// Nullopt when the file names no bridge, or no addresses for it: then the guest's own configuration rules, and the
 /// firewall lets it say nothing. Failure: half of it, not an address, not one network.
 Result<std::optional<GuestNetwork>> guest_network(const Conf& conf);
-
-/// Whether this is a network interface's name: 1 to 15 characters of A-Z a-z 0-9 _ . -, not "." or "..".
-bool is_interface_name(std::string_view name);
 
 }  // namespace hive::container

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "container/names.h"
+#include "priv/names.h"
 
 namespace hive::container {
 
@@ -44,6 +45,8 @@ constexpr auto extra_options = std::to_array<ExtraOption>({
     {"--timezone"},
 });
 
+constexpr size_t max_interface_bytes = 15;
+
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
@@ -63,24 +66,12 @@ Result<void> check_extra(std::string_view word, const std::string& path) {
   return {};
 }
 
-/// The words of a value, cut at the white space that a shell cuts at.
-std::vector<std::string_view> words_of(std::string_view value) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view blanks = " \t\n";
-  for (size_t at = value.find_first_not_of(blanks); at != std::string_view::npos;
-       at = value.find_first_not_of(blanks, at)) {
-    size_t end = std::min(value.find_first_of(blanks, at), value.size());
-    words.push_back(value.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 /// For keys that list interfaces: "INTERFACES" and "MACVLANS".
 Result<void> add_interfaces(const Conf& conf, std::string_view key, std::string_view option,
                             std::vector<std::string>& arguments) {
-  for (std::string_view word : words_of(conf.get(key))) {
-    if (!is_interface_name(word)) {
+  for (std::string_view word : split(conf.get(key), ' ')) {
+    if (word.empty()) continue;
+    if (!priv::check_interface(word)) {
       return fail(ErrorCode::invalid_argument, "{}: {}: {} is not a network interface", conf.path(), key, quote(word));
     }
     arguments.push_back(fmt::format("{}={}", option, word));
@@ -109,15 +100,16 @@ Result<void> add_network(const Conf& conf, std::string_view name, std::vector<st
   std::string_view name_space = conf.get("NETWORK_NAMESPACE_PATH");
   const bool is_private = TRY(conf.flag("PRIVATE_NETWORK"));
   if (is_private) arguments.emplace_back("--private-network");
-  if (!is_private && bridge.empty() && name_space.empty() && name.starts_with(agent_prefix)) {
+  if (!is_private && bridge.empty() && name_space.empty() && priv::is_agent_container(name)) {
     return fail(ErrorCode::invalid_argument,
                 "{}: an agent's container never shares the host's network; set PRIVATE_NETWORK=1 and HOST_BRIDGE",
                 conf.path());
   }
   if (!bridge.empty()) {
-    if (!is_interface_name(bridge)) {
-      return fail(ErrorCode::invalid_argument, "{}: HOST_BRIDGE: {} is not a network interface", conf.path(),
-                  quote(bridge));
+    if (!priv::check_interface(bridge) || port_of(name).size() > max_interface_bytes) {
+      return fail(ErrorCode::invalid_argument,
+                  "{}: HOST_BRIDGE: {} is not a network interface, or the name of the container is too long for one",
+                  conf.path(), quote(bridge));
     }
     arguments.push_back(fmt::format("--network-bridge={}", bridge));
   } else {
@@ -194,7 +186,7 @@ Result<std::vector<std::string>> nspawn_arguments(const Conf& conf, std::string_
     arguments.emplace_back(TRY(conf.flag("COPY_RESOLV_CONF")) ? "--resolv-conf=copy-host" : "--resolv-conf=off");
   }
   add_nix(name, layout, arguments);
-  for (std::string_view word : words_of(conf.get("EXTRA_NSPAWN_FLAGS"))) {
+  for (std::string_view word : conf.extra_flags()) {
     TRY(check_extra(word, conf.path()));
     arguments.emplace_back(word);
   }

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/strings.h"
-#include "container/names.h"
+#include "priv/names.h"
 #include "protocol/json.h"
 
 namespace hive::container {
@@ -25,7 +25,7 @@ Result<std::vector<std::string>> names_in(const std::string& folder, std::string
     std::string name = at->path().filename().string();
     if (!name.ends_with(suffix) || name.starts_with('.')) continue;
     name.resize(name.size() - suffix.size());
-    if (check_container_name(name)) names.push_back(std::move(name));
+    if (priv::check_any_container(name)) names.push_back(std::move(name));
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     return std::unexpected(system_error(error.value(), folder));

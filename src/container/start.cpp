@@ -10,9 +10,9 @@
 #include "container/bridge_port.h"
 #include "container/conf.h"
 #include "container/guest_network.h"
-#include "container/names.h"
 #include "container/nspawn_arguments.h"
 #include "container/root_fill.h"
+#include "priv/names.h"
 
 namespace hive::container {
 
@@ -42,7 +42,7 @@ Result<void> make_nix_folders(std::string_view name, const Layout& layout) {
 }  // namespace
 
 Result<std::vector<std::string>> prepare_start(std::string_view name, const Layout& layout) {
-  TRY(check_container_name(name));
+  TRY(priv::check_any_container(name));
   const Conf conf = TRY(Conf::load(layout.conf(name)));
   const std::optional<GuestNetwork> network = TRY(guest_network(conf));
   // Everything that can be wrong with the file comes out before anything is changed.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -35,16 +34,12 @@ size_t count_kept_roots(const std::string& name, const Layout& layout) {
   return count;
 }
 
-bool asks_for_ephemeral(std::string_view flags) {
-  return std::ranges::any_of(split(flags, ' '), [](std::string_view word) { return trim(word) == "--ephemeral"; });
-}
-
 Result<View> look_at(const std::string& name, const Layout& layout) {
   View view{.name = name, .unit = TRY(unit_state(name)), .address = {}, .problem = {}};
   // One broken file must not hide the others.
   if (auto conf = Conf::load(layout.conf(name))) {
     view.address = conf->get("LOCAL_ADDRESS");
-    view.ephemeral = asks_for_ephemeral(conf->get("EXTRA_NSPAWN_FLAGS"));
+    view.ephemeral = conf->is_ephemeral();
   } else {
     view.problem = conf.error().message;
   }
@@ -135,7 +130,29 @@ ExitCode run_salvages(Session& session, const std::string& word) {
     return session.fail_with(
         {ErrorCode::permission_denied, fmt::format("hive-priv refuses ({}): {}", answer->code, answer->message)});
   }
-  session.output.write(cli::pretty_json(answer->result));
+  if (session.format.json) {
+    session.output.write(cli::pretty_json(answer->result));
+    return ExitCode::success;
+  }
+  auto members = json::parse_object(answer->result);
+  if (!members) return session.fail_with(members.error());
+  cli::Table table({"KIND", "SIZE", "FILES", "PATH"});
+  auto add = [&](std::string_view key, const char* kind) -> Result<void> {
+    for (std::string_view raw : TRY(json::parse_array(json::find(*members, key).value_or("[]")))) {
+      const std::vector<json::Member> tree = TRY(json::parse_object(raw));
+      auto number = [&](std::string_view name) {
+        auto value = json::find(tree, name).and_then(json::decode_integer);
+        return value ? std::to_string(*value) : std::string("?");
+      };
+      table.add({kind, number("bytes"), number("entries"),
+                 json::find(tree, "path").and_then(json::decode_string).value_or("")});
+    }
+    return {};
+  };
+  for (auto [key, kind] : {std::pair("salvages", "salvage"), std::pair("old_roots", "old root")}) {
+    if (auto added = add(key, kind); !added) return session.fail_with(added.error());
+  }
+  session.output.write(table.render(session.output.width(), session.format.color));
   return ExitCode::success;
 }
 
