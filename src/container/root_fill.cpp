@@ -22,20 +22,11 @@ using priv::Mounts;
 using priv::open_beneath;
 
 // What the start step and hive-priv make in an empty root, and no more.
-constexpr auto skeleton = std::to_array<std::string_view>({
-    "etc",
-    "etc/machine-id",
-    "etc/os-release",
-    "etc/resolv.conf",
-    "root",
-    "usr",
-    "usr/bin",
-    "var",
-    "var/lib",
-    "var/lib/private",
-    "var/log",
-    "var/log/journal",
-});
+constexpr auto skeleton_folders = std::to_array<std::string_view>(
+    {"etc", "root", "usr", "usr/bin", "var", "var/lib", "var/lib/private", "var/log", "var/log/journal"});
+// As files or as links, which nothing here follows.
+constexpr auto skeleton_files =
+    std::to_array<std::string_view>({"etc/machine-id", "etc/os-release", "etc/resolv.conf"});
 constexpr size_t machine_id_bytes = 32;
 constexpr size_t max_folder_entries = 1024;
 
@@ -46,12 +37,14 @@ Result<bool> is_skeleton(int root, const std::string& path) {
   if (!folder) return std::unexpected(system_error(errno, path));
   for (const std::string& name : TRY(priv::list_names(folder.get(), max_folder_entries))) {
     const std::string inner = path + name;
-    if (std::ranges::find(skeleton, inner) == skeleton.end()) return false;
+    const bool is_file = std::ranges::find(skeleton_files, inner) != skeleton_files.end();
+    if (!is_file && std::ranges::find(skeleton_folders, inner) == skeleton_folders.end()) return false;
     struct stat status{};
     if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       return std::unexpected(system_error(errno, inner));
     }
-    if (S_ISDIR(status.st_mode) && !TRY(is_skeleton(root, inner + "/"))) return false;
+    if (is_file == S_ISDIR(status.st_mode)) return false;
+    if (!is_file && !TRY(is_skeleton(root, inner + "/"))) return false;
   }
   return true;
 }
