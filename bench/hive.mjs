@@ -132,6 +132,10 @@ export class BenchHive {
     });
   }
 
+  waitUntil(what, condition) {
+    return eventually(what, condition);
+  }
+
   async waitForAgents(count) {
     await eventually(`${count} agents online`, async () => {
       const { agents } = await (await this.fetch('/api/status')).json();

@@ -47,14 +47,17 @@ async function online({ agents, seconds }) {
     // Every agent was called once: what a call leaves behind.
     await wrk({ ...callOf(hive, 'swarm-%AGENT%'), agents, callers: 64, seconds: Math.max(seconds, agents / 2000) });
     const called = await settledMemory(gateway);
-    await hive.verifyLog();
     await swarm.stop();
+    await hive.waitUntil('the gateway has noticed that they are gone', () => descriptorsOf(gateway) < 100);
+    const gone = await settledMemory(gateway);
+    await hive.verifyLog();
 
     const each = (of) => `${round1((of.pss - base.pss) / agents / 1024)} KiB`;
     table(`${thousands(agents)} agents in one gateway, all online after ${round1(all.wave_seconds)} s`, [
       { what: 'gateway, 1 agent', 'PSS MiB': mebibytes(base.pss), 'RSS MiB': mebibytes(base.rss), 'each agent': '' },
       { what: `gateway, ${thousands(agents + 1)} agents`, 'PSS MiB': mebibytes(memory.pss), 'RSS MiB': mebibytes(memory.rss), 'each agent': each(memory) },
       { what: 'the same, after a call to each', 'PSS MiB': mebibytes(called.pss), 'RSS MiB': mebibytes(called.rss), 'each agent': each(called) },
+      { what: 'the same, when they have gone', 'PSS MiB': mebibytes(gone.pss), 'RSS MiB': mebibytes(gone.rss), 'each agent': each(gone) },
       { what: 'the swarm itself', 'PSS MiB': mebibytes(ofSwarm.pss), 'RSS MiB': mebibytes(ofSwarm.rss), 'each agent': `${round1(ofSwarm.pss / agents / 1024)} KiB` },
     ]);
     table('One caller, a cheap call to one of them', [
