@@ -15,6 +15,7 @@
 #include "priv/check_rootfs.h"
 #include "priv/operations.h"
 #include "priv/server.h"
+#include "priv/setid_filter.h"
 #include "priv/settings.h"
 #include "priv/units.h"
 
@@ -149,6 +150,7 @@ int serve(const Options& options) {
   if (!listener) return complain(listener.error().message);
   if (!*listener) return complain("no socket from systemd; start hive-priv.socket, or give --listen PATH");
   raise_descriptor_limit();
+  if (auto forbidden = priv::forbid_setid_bits(); !forbidden) return complain(forbidden.error().message);
 
   // Taken by one thread that waits for them; every other thread is started with them blocked.
   sigset_t signals;
@@ -196,7 +198,11 @@ int main(int argc, char** argv) {
     fmt::print("hive-priv {}\n", HIVE_VERSION);
     return 0;
   }
-  if (!priv::kernel_has_openat2()) return complain("this kernel has no openat2; Linux 5.6 or later is needed");
+  if (!priv::kernel_has_openat2()) {
+    return complain(
+        "openat2 is missing: Linux 5.6 or later is needed, and no RestrictSUIDSGID= in the unit, whose filter takes it "
+        "away");
+  }
   if (options->command == "check-rootfs") return check_rootfs(*options);
   if (options->command == "check-settings") {
     auto settings = priv::load_settings(options->layout);
