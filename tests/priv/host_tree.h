@@ -111,9 +111,15 @@ class HostTree : public ::testing::Test {
   Host hooks_{.clock = clock_, .units = units_, .stopping = &stopping_};
   std::filesystem::path folder_;
 
+  /// Where a test wants its host on a file system of its own; false if that can't be had.
+  virtual bool mount_host() { return true; }
+  /// Runs a command that mounts something at layout_.anchor.
+  bool mount_at_host(const std::string& command);
+
  private:
   [[nodiscard]] std::string guarded() const;
   std::string guarded_before_;
+  bool mounted_ = false;
 };
 
 }  // namespace hive::priv
