@@ -15,6 +15,7 @@ import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } fro
 import { BenchHive } from './hive.mjs';
 import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
 import { network } from './network.mjs';
+import { salvage } from './salvage.mjs';
 import { swarmBenches } from './swarm/benches.mjs';
 
 const { values: options, positionals } = parseArgs({
@@ -255,6 +256,8 @@ const benches = {
     target('of the decisions a second with 10 of each', `${Math.round(flat * 100)} %`, flat >= 0.3, 'at least 30 %');
   },
 };
+
+benches.salvage = () => salvage({ target, quick: options.quick });
 
 const swarms = swarmBenches({
   agents: Number(options.agents ?? (options.quick ? 1000 : 10_000)),

@@ -18,6 +18,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
   policy     who may do what: decisions a second for growing numbers of tokens and agents
+  salvage    saving a container's root, next to cp -a, and the request that finds nothing to do (root)
   swarm      all four that follow, of a large fleet in one process
   online     what 10,000 agents cost a gateway that has nothing to do, and a call to one of them
   restart    how 10,000 agents come back from a gateway that was killed or stopped, and what callers see
@@ -53,7 +54,7 @@ while [ $# -gt 0 ]; do
       arguments+=("$1" "$2") && shift
       ;;
     swarm | online | restart | scattered | churn | network) arguments+=("$1") ;;
-    calls | mcp | streams | lists | commands | memory | audit | policy) arguments+=("$1") ;;
+    calls | mcp | streams | lists | commands | memory | audit | policy | salvage) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
   shift
