@@ -86,7 +86,8 @@ Result<void> Service::State::open_enrolment() {
 }
 
 void Service::State::make_mcp_core() {
-  mcp_surface::Dependencies dependencies{.runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = clock};
+  mcp_surface::Dependencies dependencies{
+      .runtime = runtime, .fleet = *fleet, .funnel = *funnel, .fan_outs = *fan_outs, .clock = clock};
   dependencies.approvals = approvals.get();
   dependencies.log = log.get();
   if (log != nullptr) {

@@ -15,6 +15,7 @@
 #include "cli/context.h"
 #include "cli/doctor.h"
 #include "cli/enrolment_commands.h"
+#include "cli/fan_out_options.h"
 #include "cli/fleet_commands.h"
 #include "cli/gate_commands.h"
 #include "cli/mcp_command.h"
@@ -53,7 +54,12 @@ Examples:
   myrmex call edge-1__run_command --arguments '{"name": "df", "args": ["-h"]}'
   myrmex call --agent edge-1 --tool read_logs lines=20
   myrmex call edge-1__run_command name=sleep args=60 --timeout 90 --progress
-  myrmex call edge-1__run_command name=systemctl args=restart args=nginx --wait)";
+  myrmex call edge-1__run_command name=systemctl args=restart args=nginx --wait
+  myrmex call --tag web run_command name=uptime --group
+  myrmex call --all get_metrics -o json | jq -c '[.agent, .outcome]'
+  myrmex call --agents 'db-*' run_command name=systemctl args=restart args=app --concurrency 1 --stop-after 1
+
+For many agents the exit code is that of the worst end: 8, then 4, 3, 5, 6, 0.)";
 
 constexpr const char* gateway_footer =
     "Which gateway, and how the output looks: --url, --token-file, --profile, -o json and the other options of\n"
@@ -134,7 +140,7 @@ void add_fleet_commands(Program& program) {
   tools->callback(interruptible(program.context, program.exit_code,
                                 [&program](Context& context) { return run_tools(context, program.tools_agent); }));
 
-  CLI::App* call = app.add_subcommand("call", "call a tool");
+  CLI::App* call = app.add_subcommand("call", "call a tool, on one agent or on many");
   CallOptions& options = program.call;
   add_call_words(*call, options.call);
   call->add_flag("--progress,--follow", options.progress, "print the output while the tool runs");
@@ -142,6 +148,7 @@ void add_fleet_commands(Program& program) {
   add_wait_option(
       *call, options.wait,
       "when it waits for an approval, wait for that and for the result; --wait=SECONDS: no longer than that");
+  add_fan_out_options(*call, options.fan_out);
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->footer(gateway_footer);
   call->footer(std::string(call_footer) + "\n\n" + gateway_footer);

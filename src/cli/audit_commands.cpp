@@ -138,6 +138,8 @@ void add_listing(CLI::App& app, const Shared& options, int& exit_code, Context& 
   list->add_option("--action", query.action, "only this action")->type_name("ACTION");
   list->add_option("--reason", query.reason, "only with this reason code")->type_name("CODE");
   list->add_option("--call-id", query.call_id, "only this call")->type_name("ID");
+  list->add_option("--request-id", query.request_id, "only this request, such as all calls of many agents")
+      ->type_name("ID");
   list->add_option_function<std::string>(
           "--outcome", [&query](const std::string& name) { query.outcome = protocol::outcome_from_string(name); },
           "only with this outcome")

@@ -78,6 +78,7 @@ std::string audit_path(const audit::Query& query) {
   add("tool", query.tool);
   add("action", query.action);
   add("call_id", query.call_id);
+  add("request_id", query.request_id);
   add("reason", query.reason);
   add("outcome", query.outcome ? protocol::to_string(*query.outcome) : "");
   add("since", query.since);

@@ -47,9 +47,28 @@ ExitCode report_pending(Context& context, const CallOptions& options, const Gate
                               {.wait = options.wait, .raw = options.raw, .expires_at = parse_rfc3339(expires)});
 }
 
+/// What is for one agent alone, or for many.
+std::optional<std::string> misplaced_option(const CallOptions& options) {
+  const FanOutOptions& many = options.fan_out;
+  if (many.all && !(many.agents.empty() && many.tags.empty())) {
+    return "call: --all stands alone: leave out --agents and --tag, or --all";
+  }
+  if (many.names_agents()) {
+    if (!options.progress && !options.raw && !options.wait) return std::nullopt;
+    return "call: --progress, --raw and --wait are for one agent; for many, each result comes as a line";
+  }
+  bool is_for_many = many.with_offline || many.concurrency || many.deadline || many.stop_after > 0 || many.group ||
+                     many.dry_run || many.yes;
+  if (!is_for_many) return std::nullopt;
+  return "call: --offline, --concurrency, --deadline, --stop-after, --group, --dry-run and --yes are for many agents: "
+         "name them by --agents, --tag or --all (`myrmex explain` is the dry run for one)";
+}
+
 }  // namespace
 
 ExitCode run_call(Context& context, const CallOptions& options) {
+  if (auto wrong = misplaced_option(options)) return fail_call(context, {ExitCode::usage, *wrong});
+  if (options.fan_out.names_agents()) return run_fan_out(context, options.call, options.fan_out);
   if (auto refused = refuse_raw_on_terminal(context, options.raw, "call")) return fail_call(context, *refused);
   auto plan = make_call_plan(options.call, "call");
   if (!plan) return fail_call(context, {ExitCode::usage, plan.error().message});

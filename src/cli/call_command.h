@@ -5,6 +5,7 @@
 
 #include "cli/call_plan.h"
 #include "cli/context.h"
+#include "cli/fan_out_command.h"
 
 namespace hive::cli {
 
@@ -15,9 +16,11 @@ struct CallOptions {
   bool raw = false;
   /// nullopt: do not wait for an approval. Zero: wait until the request has ended.
   std::optional<std::chrono::milliseconds> wait;
+  FanOutOptions fan_out;
 };
 
-/// POST /api/call: prints what the tool answered and returns how it ended.
+/// POST /api/call, or POST /api/fan-out where many agents are named: prints what the tool answered and returns how it
+/// ended.
 ExitCode run_call(Context& context, const CallOptions& options);
 
 }  // namespace hive::cli

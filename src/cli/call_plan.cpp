@@ -83,6 +83,37 @@ std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway
   return std::unexpected(not_offered(command, plan.tool, *tools));
 }
 
+/// The tool as it was named, and the words behind it.
+Result<CallPlan> take_tool(const CallWords& options, std::string_view command, std::string_view form) {
+  CallPlan plan;
+  plan.words = options.words;
+  plan.tool = options.tool;
+  if (!plan.tool.empty()) return plan;
+  if (plan.words.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: which tool? Use `myrmex {} {} [key=value ...]`; `myrmex tools` lists them", command, command,
+                form);
+  }
+  plan.tool = plan.words.front();
+  plan.words.erase(plan.words.begin());
+  if (plan.tool.find('=') != std::string::npos) {
+    return fail(ErrorCode::invalid_argument, "{}: the tool's name must come before {}", command,
+                quote_briefly(plan.tool));
+  }
+  return plan;
+}
+
+Result<void> take_base(const CallWords& options, CallPlan& plan) {
+  if (options.arguments == "-") {
+    plan.base = TRY(read_standard_input(max_arguments_bytes, "--arguments -"));
+  } else if (!options.arguments.empty()) {
+    plan.base = options.arguments;
+  }
+  // Bad words are the user's to mend before anything is sent.
+  TRY(call_arguments(plan.base, plan.words));
+  return {};
+}
+
 }  // namespace
 
 bool is_tool_name(std::string_view name) {
@@ -92,22 +123,7 @@ bool is_tool_name(std::string_view name) {
 }
 
 Result<CallPlan> make_call_plan(const CallWords& options, std::string_view command) {
-  CallPlan plan;
-  plan.words = options.words;
-  plan.tool = options.tool;
-  if (plan.tool.empty()) {
-    if (plan.words.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  "{}: which tool? Use `myrmex {} AGENT__TOOL [key=value ...]`; `myrmex tools` lists them", command,
-                  command);
-    }
-    plan.tool = plan.words.front();
-    plan.words.erase(plan.words.begin());
-    if (plan.tool.find('=') != std::string::npos) {
-      return fail(ErrorCode::invalid_argument, "{}: the tool's name must come before {}", command,
-                  quote_briefly(plan.tool));
-    }
-  }
+  CallPlan plan = TRY(take_tool(options, command, "AGENT__TOOL"));
   if (!options.agent.empty()) {
     if (plan.tool.find("__") != std::string::npos) {
       return fail(ErrorCode::invalid_argument, "{}: --agent {} and {} both name an agent: give one of them", command,
@@ -120,13 +136,21 @@ Result<CallPlan> make_call_plan(const CallWords& options, std::string_view comma
                 "{}: {} is not the name of a tool: use AGENT__TOOL; `myrmex tools` lists them", command,
                 quote_briefly(plan.tool));
   }
-  if (options.arguments == "-") {
-    plan.base = TRY(read_standard_input(max_arguments_bytes, "--arguments -"));
-  } else if (!options.arguments.empty()) {
-    plan.base = options.arguments;
+  TRY(take_base(options, plan));
+  return plan;
+}
+
+Result<CallPlan> make_fan_out_plan(const CallWords& options, std::string_view command) {
+  if (!options.agent.empty()) {
+    return fail(ErrorCode::invalid_argument, "{}: --agent names one agent; for many use --agents, --tag or --all",
+                command);
   }
-  // Bad words are the user's to mend before anything is sent.
-  TRY(call_arguments(plan.base, plan.words));
+  CallPlan plan = TRY(take_tool(options, command, "--agents a,b TOOL"));
+  if (size_t split = plan.tool.find("__"); split != std::string::npos) {
+    return fail(ErrorCode::invalid_argument, "{}: {} names an agent; for many agents name the tool alone: {}", command,
+                quote_briefly(plan.tool), quote_briefly(plan.tool.substr(split + 2)));
+  }
+  TRY(take_base(options, plan));
   return plan;
 }
 

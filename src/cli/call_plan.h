@@ -30,6 +30,9 @@ bool is_tool_name(std::string_view name);
 /// Checks the words without asking anybody. `command` stands in front of messages.
 Result<CallPlan> make_call_plan(const CallWords& options, std::string_view command);
 
+/// The same for a call of many agents, whose tool is named without an agent.
+Result<CallPlan> make_fan_out_plan(const CallWords& options, std::string_view command);
+
 /// The arguments as raw JSON, typed by the tool's schema, which the gateway is asked for when there are words.
 std::expected<std::string, Failure> planned_arguments(const GatewayClient& gateway, const CallPlan& plan,
                                                       std::string_view command);

@@ -90,7 +90,7 @@ Candidates values_of(const KnownOption& option, const NameSource& names) {
     candidates.words = {{"text", "for people"}, {"json", "for programs"}};
   } else if (option.name == "--print-config") {
     candidates.words = {{"claude-desktop", ""}, {"cursor", ""}, {"vscode", ""}};
-  } else if (option.name == "--agent") {
+  } else if (option.name == "--agent" || option.name == "--agents") {
     for (const std::string& agent : names.fleet("").agents)
       candidates.words.push_back({agent, "agent"});
   } else if (option.name == "--tool") {

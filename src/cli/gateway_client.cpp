@@ -163,7 +163,8 @@ Result<net::http::ClientResponse> GatewayClient::get(std::string_view path, std:
 }
 
 std::expected<net::http::ClientResponse, Failure> GatewayClient::call(CallRequest call) const {
-  net::http::ClientRequest request = request_to("/api/call");
+  net::http::ClientRequest request = request_to(call.path);
+  request.max_response_bytes = call.max_bytes;
   request.method = "POST";
   request.body = std::move(call.body);
   request.headers.emplace_back("Content-Type", "application/json");

@@ -44,12 +44,16 @@ class GatewayClient {
   [[nodiscard]] Result<net::http::ClientResponse> get(std::string_view path, std::chrono::milliseconds timeout) const;
 
   struct CallRequest {
+    std::string path = "/api/call";
     std::string body;
     std::chrono::milliseconds timeout{0};  ///< that the gateway allows the call; 0: its default
-    /// Set to get the call's events while it runs (name, data); the last one is named "result".
+    /// Set to get the call's events while it runs (name, data); the last one of a call is named "result".
     std::function<void(std::string_view, std::string_view)> on_event;
+    /// Of the whole answer; a stream is handed on and not kept.
+    std::size_t max_bytes = std::size_t{64} << 20;
   };
-  /// POST /api/call. With on_event and a gateway that streams, the response's body is empty.
+  /// POST /api/call, or another path that takes calls. With on_event and a gateway that streams, the response's body is
+  /// empty.
   [[nodiscard]] std::expected<net::http::ClientResponse, Failure> call(CallRequest request) const;
 
   /// What a response that is no success says, as a Failure. Knows application/problem+json and plain text.

@@ -52,6 +52,14 @@ void Output::note(std::string_view line) {
   static_cast<void>(write_all(error_fd_, text));
 }
 
+void Output::status(std::string_view text) {
+  static_cast<void>(write_all(error_fd_, "\r\x1b[K" + std::string(text)));
+}
+
+bool Output::error_is_terminal() const {
+  return ::isatty(error_fd_) == 1;
+}
+
 bool Output::is_terminal() const {
   return ::isatty(out_fd_) == 1;
 }

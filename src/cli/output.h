@@ -24,6 +24,10 @@ class Output {
   /// A line to standard error; the newline is added.
   void note(std::string_view line);
 
+  /// Puts a text in the place of the line that standard error's terminal is in, which stays open; "" leaves it empty.
+  void status(std::string_view text);
+  [[nodiscard]] bool error_is_terminal() const;
+
   /// Whether standard output is a terminal.
   [[nodiscard]] bool is_terminal() const;
   /// Columns of the terminal; 0 when standard output is none, so that nothing needs to be cut.

@@ -41,7 +41,8 @@ bool matches_time(const EntryView& entry, const Query& query) {
 bool matches(const EntryView& entry, const Query& query) {
   return matches_text(entry, Field::principal, query.principal) && matches_text(entry, Field::agent, query.agent) &&
          matches_text(entry, Field::action, query.action) && matches_text(entry, Field::tool, query.tool) &&
-         matches_text(entry, Field::call_id, query.call_id) && matches_text(entry, Field::reason, query.reason) &&
+         matches_text(entry, Field::call_id, query.call_id) &&
+         matches_text(entry, Field::request_id, query.request_id) && matches_text(entry, Field::reason, query.reason) &&
          (!query.outcome || entry.equals(Field::outcome, protocol::to_string(*query.outcome))) &&
          matches_time(entry, query);
 }

@@ -14,12 +14,13 @@ namespace hive::audit {
 
 /// Which entries of a log are wanted. Empty fields match everything.
 struct Query {
-  std::string principal = {};  ///< exact
-  std::string agent = {};      ///< exact
-  std::string action = {};     ///< exact
-  std::string tool = {};       ///< exact
-  std::string call_id = {};    ///< exact
-  std::string reason = {};     ///< exact
+  std::string principal = {};   ///< exact
+  std::string agent = {};       ///< exact
+  std::string action = {};      ///< exact
+  std::string tool = {};        ///< exact
+  std::string call_id = {};     ///< exact
+  std::string request_id = {};  ///< exact; of a call of many agents, that of all of them
+  std::string reason = {};      ///< exact
   std::optional<protocol::Outcome> outcome = {};
   std::string since = {};                        ///< RFC 3339 in UTC ("2026-11-30T12:57:23Z", or the beginning of one)
   std::string until = {};                        ///< the same; entries of this very moment are included

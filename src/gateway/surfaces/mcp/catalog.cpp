@@ -191,6 +191,10 @@ const Entry* Section::find(std::string_view name) const {
 
 bool is_visible(const policy::Policy& policy, const policy::Principal& principal, const Entry& entry) {
   if (entry.for_admins && (principal.role != policy::Role::admin || principal.scope() != nullptr)) return false;
+  if (entry.for_callers) {
+    policy::Question question{.principal = principal, .agent = {}, .tool = entry.name, .arguments = "{}"};
+    if (!policy.check_role(question).allowed()) return false;
+  }
   return entry.owner == Owner::gateway || policy.reaches(principal, entry.target, entry.gate);
 }
 

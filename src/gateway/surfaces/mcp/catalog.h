@@ -30,6 +30,7 @@ struct Entry {
   std::string own_name = {};  ///< as the target knows it
   std::string gate = {};      ///< the tool for which the policy is asked
   bool for_admins = false;
+  bool for_callers = false;                     ///< for roles that may call tools
   std::shared_ptr<const std::string> raw = {};  ///< the whole object as its owner described it
   std::size_t digest = 0;                       ///< of everything above
 };

@@ -13,6 +13,7 @@
 #include "gateway/audit/log.h"
 #include "gateway/audit/reader.h"
 #include "gateway/calls/approvals.h"
+#include "gateway/calls/fan_out.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/policy/policy.h"
@@ -28,6 +29,7 @@ struct Dependencies {
   net::Runtime& runtime;
   fleet::Fleet& fleet;
   calls::Funnel& funnel;
+  calls::FanOuts& fan_outs;
   const Clock& clock;
   upstreams::Upstreams* upstreams = nullptr;
   calls::Approvals* approvals = nullptr;

@@ -44,6 +44,10 @@ void listen(const std::shared_ptr<Server>& server, const ExchangePointer& exchan
 bool call_own_tool(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string_view name,
                    std::string_view raw_arguments);
 
+/// The gateway's own tool that calls a tool of many agents.
+void call_agents(const std::shared_ptr<Server>& server, const ExchangePointer& exchange,
+                 std::string_view raw_arguments);
+
 /// Sends a call to an agent's tool through the funnel, with progress and cancellation. `done` runs on the exchange's
 /// worker.
 void call_agent(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string agent,

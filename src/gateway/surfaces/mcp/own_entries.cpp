@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "gateway/surfaces/rest/fan_out_request.h"
+
 namespace hive::mcp_surface {
 
 namespace {
@@ -23,6 +25,15 @@ std::vector<OwnEntry> own_tools(bool with_approvals) {
                       R"("last_seen":{"type":"string"},"os":{"type":"string"},"agent_version":{"type":"string"}},)"
                       R"("required":["id","online"]}}},"required":["agents"]},)"
                       R"("annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}})"));
+  std::string call_agents =
+      R"({"name":"gateway__call_agents","title":"Call a tool of many agents",)"
+      R"("description":"Calls one tool with the same arguments on many agents and says of each how it ended: success, )"
+      R"(denied, failure, cancelled, expired, unknown, or approval_required. Every call passes the gates by itself. )"
+      R"(Name agents, tags, or all. With dry_run it only says whom it would ask.","inputSchema":)";
+  call_agents += rest::fan_out_schema;
+  call_agents += R"(,"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}})";
+  tools.push_back(own(call_agents_tool, call_agents));
+  tools.back().entry.for_callers = true;
   if (with_approvals) {
     tools.push_back(
         own(approval_result_tool,

@@ -9,6 +9,7 @@
 namespace hive::mcp_surface {
 
 inline constexpr std::string_view list_agents_tool = "gateway__list_agents";
+inline constexpr std::string_view call_agents_tool = "gateway__call_agents";
 inline constexpr std::string_view approval_result_tool = "gateway__approval_result";
 inline constexpr std::string_view triage_prompt = "triage";
 inline constexpr std::string_view service_test_prompt = "service_test";

@@ -17,8 +17,8 @@ std::string refused(const policy::Decision& decision) {
   return tool_error(decision.message, protocol::to_string(protocol::Outcome::denied), decision.reason);
 }
 
-// What of the gates concerns a tool that reaches no agent: it counts as a call, and needs no role, since it shows what
-// its caller may see anyway.
+// What of the gates concerns the gateway's own tools: they count as calls, and need no role, since they show what their
+// caller may see anyway, or make calls that pass the gates themselves.
 bool is_limited(const Server& server, Exchange& exchange, std::string_view tool, std::string_view arguments) {
   policy::Question question{.principal = exchange.client().principal,
                             .agent = "gateway",
@@ -92,10 +92,14 @@ void fetch_approval(const std::shared_ptr<Server>& server, const ExchangePointer
 bool call_own_tool(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string_view name,
                    std::string_view raw_arguments) {
   bool is_list = name == list_agents_tool;
-  if (!is_list && (name != approval_result_tool || server->dependencies.approvals == nullptr)) return false;
+  bool is_call = name == call_agents_tool;
+  bool is_result = name == approval_result_tool && server->dependencies.approvals != nullptr;
+  if (!is_list && !is_call && !is_result) return false;
   if (is_limited(*server, *exchange, name, raw_arguments)) return true;
   if (is_list) {
     list_agents(*server, *exchange);
+  } else if (is_call) {
+    call_agents(server, exchange, raw_arguments);
   } else {
     fetch_approval(server, exchange, raw_arguments);
   }

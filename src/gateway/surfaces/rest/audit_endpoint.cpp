@@ -51,6 +51,7 @@ Result<audit::Query> query_of(const net::http::Request& request) {
   query.action = text("action");
   query.tool = text("tool");
   query.call_id = text("call_id");
+  query.request_id = text("request_id");
   query.reason = text("reason");
   query.since = text("since");
   query.until = text("until");

@@ -22,13 +22,14 @@ constexpr std::array<QueryParameter, 4> fleet_parameters = {{
     {"agent", "the agent whose history is wanted; does not filter"},
 }};
 
-constexpr std::array<QueryParameter, 12> audit_parameters = {{
+constexpr std::array<QueryParameter, 13> audit_parameters = {{
     {"principal", "the principal, exactly"},
     {"actor", "the same, as the reference calls it"},
     {"agent", "the agent, exactly"},
     {"action", "the action, exactly"},
     {"tool", "the tool without the agent's prefix, exactly"},
     {"call_id", "the intent and the outcome of one call"},
+    {"request_id", "everything that one request did: all calls of a fan-out"},
     {"outcome", "success, denied, failure, cancelled, expired or unknown"},
     {"reason", "the reason code, exactly"},
     {"since", "RFC 3339 in UTC, or the beginning of one"},

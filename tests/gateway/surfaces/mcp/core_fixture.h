@@ -75,9 +75,11 @@ class CoreTest : public testing::Test {
   void start() {
     auto shared = std::make_shared<const config::GatewayConfig>(config);
     funnel.current_policy = policy::make_policy(*shared, clock);
+    fan_outs = calls::FanOuts::create(funnel, fleet, &log, clock);
     core = Core::create({.runtime = runtime,
                          .fleet = fleet,
                          .funnel = funnel,
+                         .fan_outs = *fan_outs,
                          .clock = clock,
                          .upstreams = &upstreams,
                          .approvals = with_approvals ? &approvals : nullptr,
@@ -190,6 +192,7 @@ class CoreTest : public testing::Test {
   net::Runtime runtime{2};
   FakeFleet fleet;
   FakeFunnel funnel;
+  std::unique_ptr<calls::FanOuts> fan_outs;
   FakeUpstreams upstreams;
   FakeApprovals approvals;
   FakeLog log;

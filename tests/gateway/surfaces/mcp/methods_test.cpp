@@ -82,10 +82,10 @@ TEST_F(MethodsTest, ToolsStandInAStableOrderUnderNamesThatNobodyCanTakeFromAnoth
   upstreams.offered.tools.push_back(FakeUpstreams::item("plain", "gateway__list_agents", "gateway__list_agents", "{}"));
   start();
   boost::json::value result = modern("tools/list").result();
-  EXPECT_EQ(
-      names(result, "tools"),
-      (std::vector<std::string>{"first", "gateway__list_agents", "gateway__approval_result", "edge-1__get_metrics",
-                                "edge-1__run_command", "edge-2__get_metrics", "edge-2__run_command", "other__look"}));
+  EXPECT_EQ(names(result, "tools"),
+            (std::vector<std::string>{"first", "gateway__list_agents", "gateway__call_agents",
+                                      "gateway__approval_result", "edge-1__get_metrics", "edge-1__run_command",
+                                      "edge-2__get_metrics", "edge-2__run_command", "other__look"}));
   EXPECT_EQ(result.at("cacheScope").as_string(), "private");
   EXPECT_EQ(names(legacy(open(), "tools/list").result(), "tools"), names(result, "tools"));
 }
@@ -93,11 +93,11 @@ TEST_F(MethodsTest, ToolsStandInAStableOrderUnderNamesThatNobodyCanTakeFromAnoth
 TEST_F(MethodsTest, AToolSaysWhoseItIsAndWhatItMayDo) {
   start();
   boost::json::value tools = modern("tools/list").result().at("tools");
-  const boost::json::value& metrics = tools.at(3);
+  const boost::json::value& metrics = tools.at(4);
   EXPECT_EQ(metrics.at("title").as_string(), "Host metrics on edge-1");
   EXPECT_TRUE(metrics.at("annotations").at("readOnlyHint").as_bool());
   EXPECT_EQ(metrics.at("_meta").at("myrmex-hive/tier").as_string(), "read");
-  const boost::json::value& command = tools.at(4);
+  const boost::json::value& command = tools.at(5);
   EXPECT_FALSE(command.at("annotations").at("readOnlyHint").as_bool());
   EXPECT_TRUE(command.at("annotations").at("destructiveHint").as_bool());
   EXPECT_TRUE(command.as_object().contains("outputSchema"));
@@ -106,14 +106,15 @@ TEST_F(MethodsTest, AToolSaysWhoseItIsAndWhatItMayDo) {
 TEST_F(MethodsTest, AnOldRevisionSeesNoFieldThatItDoesNotKnow) {
   start();
   boost::json::value tools = legacy(open("{}", admin(), "2024-11-05"), "tools/list").result().at("tools");
-  EXPECT_FALSE(tools.at(3).as_object().contains("outputSchema"));
-  EXPECT_FALSE(tools.at(3).as_object().contains("title"));
+  EXPECT_FALSE(tools.at(4).as_object().contains("outputSchema"));
+  EXPECT_FALSE(tools.at(4).as_object().contains("title"));
 }
 
 TEST_F(MethodsTest, AScopeSeesItsPartAlone) {
   start();
   EXPECT_EQ(names(modern("tools/list", "{}", scoped()).result(), "tools"),
-            (std::vector<std::string>{"gateway__list_agents", "gateway__approval_result", "edge-1__get_metrics"}));
+            (std::vector<std::string>{"gateway__list_agents", "gateway__call_agents", "gateway__approval_result",
+                                      "edge-1__get_metrics"}));
   EXPECT_EQ(names(modern("prompts/list", "{}", scoped()).result(), "prompts"),
             (std::vector<std::string>{"triage", "service_test"}));
   EXPECT_EQ(names(modern("prompts/list").result(), "prompts"),
