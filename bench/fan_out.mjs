@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 
 import { folder, median, run } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
+import { rate, table, target } from './report.mjs';
 
 const atOnce = 32;
 const execute = promisify(execFile);
@@ -142,7 +143,7 @@ async function seconds(action) {
 const numbers = (count) => Array.from({ length: count }, (_, i) => i);
 
 // `few`: as many as Ansible can do in reasonable time; `many`: what one agent each is there for.
-export async function fanOut({ table, target, rounds, few, many }) {
+export async function fanOut({ rounds, few, many }) {
   const hive = await BenchHive.start();
   let hosts;
   try {
@@ -169,7 +170,7 @@ export async function fanOut({ table, target, rounds, few, many }) {
     table(`uptime on many machines, ${atOnce} at once; the agents, the sshd and all clients on this machine`, Object.entries(subjects).map(([name, { count }]) => ({
       what: name,
       seconds: median(times[name]).toFixed(2),
-      'machines/s': Math.round(count / median(times[name])).toLocaleString('en-US'),
+      'machines/s': rate(count / median(times[name])),
       'time a machine : ours': name === ours ? '' : ratio(name).toFixed(2),
     })));
     target(`fan-out to ${few}, next to ssh with kept connections`, `${ratio(ssh).toFixed(1)} times as fast`, ratio(ssh) >= 1, 'no slower');

@@ -14,6 +14,8 @@ import { openStreams } from './streams.mjs';
 import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
 import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
+
+import { fanOut } from './fan_out.mjs';
 import { network } from './network.mjs';
 import { salvage } from './salvage.mjs';
 import { swarmBenches } from './swarm/benches.mjs';
@@ -202,6 +204,8 @@ const benches = {
       await hive.stop();
     }
   },
+
+  'fan-out': () => fanOut({ rounds, few: options.quick ? 20 : 50, many: options.quick ? 200 : 1000 }),
 
   async memory() {
     const hive = await BenchHive.start();

@@ -15,6 +15,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   streams    memory of 1,000 open event streams
   lists      tools/list of 500 agents
   commands   run_command uptime, next to plain fork and exec
+  fan-out    uptime on many machines at once, next to Ansible and to ssh with kept connections
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
   policy     who may do what: decisions a second for growing numbers of tokens and agents
@@ -54,7 +55,7 @@ while [ $# -gt 0 ]; do
       arguments+=("$1" "$2") && shift
       ;;
     swarm | online | restart | scattered | churn | network) arguments+=("$1") ;;
-    calls | mcp | streams | lists | commands | memory | audit | policy | salvage) arguments+=("$1") ;;
+    calls | mcp | streams | lists | commands | fan-out | memory | audit | policy | salvage) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
   shift
