@@ -14,7 +14,6 @@ import { openStreams } from './streams.mjs';
 import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } from './measure.mjs';
 import { BenchHive } from './hive.mjs';
 import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
-
 import { fanOut } from './fan_out.mjs';
 import { network } from './network.mjs';
 import { salvage } from './salvage.mjs';
