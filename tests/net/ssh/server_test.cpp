@@ -236,7 +236,9 @@ TEST_F(ServerTest, ThoseWhoStandStillGiveWayToThoseWhoWait) {
   for (int i = 0; i < 20; ++i) {
     silent.push_back(raw_connection());
     // Half of them say at least who they pretend to be.
-    if (i % 2 == 0) EXPECT_EQ(::send(silent.back().get(), "SSH-2.0-x\r\n", 11, MSG_NOSIGNAL), 11);
+    if (i % 2 == 0) {
+      EXPECT_EQ(::send(silent.back().get(), "SSH-2.0-x\r\n", 11, MSG_NOSIGNAL), 11);
+    }
   }
   EXPECT_TRUE(connect_pair().server);
   const Refusal refusal = refusals->take();
@@ -259,6 +261,9 @@ TEST_F(ServerTest, WhoFloodsTheQueueLosesHisOwn) {
     options.silent_limit = 1h;
   });
   UniqueFd place = raw_connection("127.0.0.2");
+  // The server speaks first, so now it has begun.
+  char byte = 0;
+  ASSERT_EQ(::recv(place.get(), &byte, 1, 0), 1);
   std::vector<UniqueFd> flood;
   for (int i = 0; i < 30; ++i)
     flood.push_back(raw_connection("127.0.0.2"));
