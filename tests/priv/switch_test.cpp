@@ -5,18 +5,14 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "host_tree.h"
-#include "priv/conf_file.h"
-#include "priv/container_conf.h"
 #include "priv/machine_id.h"
-#include "priv/salvage.h"
+#include "switch_fixture.h"
 
 namespace hive::priv {
 namespace {
@@ -25,54 +21,6 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-constexpr std::string_view old_id = "0123456789abcdef0123456789abcdef";
-
-size_t count_of(std::string_view text, std::string_view part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size()))
-    ++count;
-  return count;
-}
-
-class SwitchTest : public HostTree {
- protected:
-  void expect_switched(const Outcome<Done>& outcome) const {
-    ASSERT_TRUE(outcome.has_value()) << outcome.error().message << " " << outcome.error().detail;
-    EXPECT_THAT(outcome->result, HasSubstr(R"("switched":true)"));
-    expect_state_after_switch();
-  }
-
-  // S13 to S20, whatever way led here.
-  void expect_state_after_switch() const {
-    EXPECT_EQ(count_of(conf(), "--ephemeral"), 1U);
-    ASSERT_EQ(salvages().size(), 1U);
-    EXPECT_TRUE(is_stamped(salvages()[0], "salvaged-rootfs-")) << salvages()[0];
-    EXPECT_EQ(read(salvage() / "home/iris/pre-switch.txt"), "pre-switch\n");
-    EXPECT_FALSE(fs::exists(salvage() / "tmp"));
-    ASSERT_EQ(old_roots().size(), 1U);
-    EXPECT_EQ(read(old_roots()[0] / "home/iris/pre-switch.txt"), "pre-switch\n");
-    EXPECT_FALSE(fs::exists(root("/home/iris/pre-switch.txt")));
-    EXPECT_TRUE(names_in(host("/var/lib/hive-priv/switch")).empty());
-    EXPECT_EQ(names_in(agent()), (std::vector<std::string>{"claude", "harness", "state", "work"}));
-  }
-
-  // Nothing moved and nothing written.
-  void expect_untouched() const {
-    EXPECT_THAT(conf(), Not(HasSubstr("--ephemeral")));
-    EXPECT_TRUE(salvages().empty());
-    EXPECT_TRUE(old_roots().empty());
-    EXPECT_EQ(read(root("/home/iris/pre-switch.txt")), "pre-switch\n");
-    EXPECT_EQ(names_in(agent()), (std::vector<std::string>{"claude", "harness", "state", "work"}));
-  }
-
-  [[nodiscard]] std::optional<std::string> conf_value(std::string_view key) const {
-    auto parsed = ConfFile::parse(conf());
-    EXPECT_TRUE(parsed.has_value());
-    auto value = parsed ? parsed->value(key) : std::nullopt;
-    return value ? std::optional(std::string(*value)) : std::nullopt;
-  }
-};
 
 TEST_F(SwitchTest, S12_to_S20_SavesARootThatPersistsAndThenAsksForAnEphemeralOne) {
   make_persistent_root();
@@ -101,24 +49,6 @@ TEST_F(SwitchTest, S23_S24_TheSecondCallFindsNothingToDo) {
   expect_state_after_switch();
 }
 
-TEST_F(SwitchTest, S05_S07_TheFlagsAreTheRequestsBindsInOrder) {
-  WriteFlagsRequest request = flags_request();
-  request.binds[1].read_only = true;
-  ASSERT_TRUE(write_flags(request).has_value());
-  std::string agents = "/var/lib/hyperhive/agents/iris/";
-  std::string id = read(host("/var/lib/hive-priv/machine-id/h-iris")).substr(0, 32);
-  EXPECT_EQ(conf_value("EXTRA_NSPAWN_FLAGS"),
-            "--ephemeral --link-journal=no --uuid=" + id + " --drop-capability=CAP_LINUX_IMMUTABLE --bind=" + agents +
-                "state:/agents/iris/state --bind-ro=" + agents + "work:/agents/iris/work --bind=" + agents +
-                "harness:/agents/iris/harness --bind=" + agents + "claude:/home/iris/.claude");
-  EXPECT_EQ(conf_value("PRIVATE_NETWORK"), "1");
-  EXPECT_EQ(conf_value("HOST_BRIDGE"), "hive0");
-  EXPECT_EQ(conf_value("HOST_ADDRESS"), "10.42.0.1");
-  EXPECT_EQ(conf_value("LOCAL_ADDRESS"), "10.42.0.2/24");
-  EXPECT_THAT(conf(), StartsWith("# made by the operator\nSYSTEM_PATH=/nix/store/abc-nixos-system\nPRIVATE_NETWORK=1\n"
-                                 "HOST_BRIDGE=hive0\nAUTO_START=0\n"));
-}
-
 TEST_F(SwitchTest, ARootWithNothingButTheSkeletonIsNoReasonToSwitch) {
   for (std::string_view path : {"/usr/bin", "/etc", "/var/lib/private", "/root", "/agents/iris/work", "/proc", "/tmp"})
     fs::create_directories(root(path));
@@ -137,31 +67,6 @@ TEST_F(SwitchTest, ARootThatIsNotThereIsMade) {
   ASSERT_TRUE(write_flags().has_value());
   EXPECT_EQ(status_of(root()).st_mode & 07777, 0755U);
   EXPECT_TRUE(is_machine_id(read(root("/etc/machine-id")).substr(0, 32)));
-}
-
-TEST_F(SwitchTest, AConfigurationThatARebuildPutsBackIsWrittenAnewWithoutASecondSwitch) {
-  make_persistent_root();
-  std::string original = conf();
-  expect_switched(write_flags());
-  std::string address = *conf_value("LOCAL_ADDRESS");
-  write(host("/etc/nixos-containers/h-iris.conf"), original);
-  auto again = write_flags();
-  ASSERT_TRUE(again.has_value());
-  EXPECT_THAT(again->result, HasSubstr(R"("switched":false)"));
-  EXPECT_EQ(conf_value("LOCAL_ADDRESS"), address);
-  expect_state_after_switch();
-}
-
-TEST_F(SwitchTest, AConfigurationThatIsALinkIntoTheStoreIsReplacedAndNotFollowed) {
-  fs::path store = host("/nix/store/abc/h-iris.conf");
-  write(store, conf(), 0444);
-  fs::remove(host("/etc/nixos-containers/h-iris.conf"));
-  fs::create_symlink(store, host("/etc/nixos-containers/h-iris.conf"));
-  std::string before = read(store);
-  ASSERT_TRUE(write_flags().has_value());
-  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(host("/etc/nixos-containers/h-iris.conf"))));
-  EXPECT_EQ(read(store), before);
-  EXPECT_EQ(conf_value("SYSTEM_PATH"), "/nix/store/abc-nixos-system");
 }
 
 TEST_F(SwitchTest, S21_S32_NixStateOfTheHomeIsCarriedToTheHost) {
@@ -232,22 +137,6 @@ TEST_F(SwitchTest, P02_P06_HostileLinksInTheRootLeadNowhere) {
   EXPECT_NE(read(root("/etc/machine-id")), read(host("/etc/machine-id")));
 }
 
-TEST_F(SwitchTest, P01_P02_LinksInATemplateAreRefusedAndStay) {
-  ASSERT_TRUE(write_flags().has_value());
-  fs::remove(root("/etc/machine-id"));
-  fs::create_symlink(folder_ / "victim/created", root("/etc/machine-id"));
-  EXPECT_EQ(write_flags().error().code, Code::unsafe_path);
-  EXPECT_TRUE(fs::is_symlink(root("/etc/machine-id")));
-  fs::remove_all(root("/etc"));
-  fs::create_directory_symlink(folder_ / "victim", root("/etc"));
-  EXPECT_EQ(write_flags().error().code, Code::unsafe_path);
-  fs::remove_all(root());
-  fs::create_directory_symlink(folder_ / "victim", root());
-  EXPECT_EQ(write_flags().error().code, Code::unsafe_path);
-  EXPECT_TRUE(fs::is_symlink(root()));
-  fs::remove(root());
-}
-
 TEST_F(SwitchTest, P07_ALinkInThePlaceOfTheWorkFolderStopsTheSwitch) {
   make_persistent_root();
   WriteFlagsRequest request = flags_request();
@@ -296,50 +185,6 @@ TEST_F(SwitchTest, P17_S33_TheOwnersSettingsComeFirst) {
   settings_.agents["iris"].uid = 4242;
   expect_switched(write_flags());
   EXPECT_EQ(status_of(salvage()).st_uid, 4242U);
-}
-
-TEST_F(SwitchTest, S29_P18_TheMachineIdIsKeptIfItIsAValidOneOfItsOwn) {
-  make_persistent_root();
-  expect_switched(write_flags());
-  EXPECT_EQ(read(root("/etc/machine-id")), std::string(old_id) + "\n");
-  EXPECT_THAT(conf(), HasSubstr("--uuid=" + std::string(old_id)));
-  ASSERT_TRUE(write_flags().has_value());
-  EXPECT_EQ(read(root("/etc/machine-id")), std::string(old_id) + "\n");
-}
-
-TEST_F(SwitchTest, P18_AForgedMachineIdIsReplaced) {
-  const std::string of_another = "11112222333344445555666677778888";
-  write(host("/var/lib/nixos-containers/h-eve/etc/machine-id"), of_another + "\n");
-  for (std::string forged : {std::string("ffffffffffffffffffffffffffffffff"), of_another, std::string(32, '0'),
-                             std::string("0123456789ABCDEF0123456789ABCDEF"), std::string("garbage"), std::string(),
-                             std::string("uninitialized")}) {
-    make_persistent_root();
-    write(root("/etc/machine-id"), forged + "\n");
-    fs::remove_all(host("/var/lib/hive-priv/machine-id"));
-    write(host("/etc/nixos-containers/h-iris.conf"), "AUTO_START=0\n");
-    ASSERT_TRUE(write_flags().has_value());
-    std::string id = read(root("/etc/machine-id")).substr(0, 32);
-    EXPECT_TRUE(is_machine_id(id)) << id;
-    EXPECT_NE(id, forged);
-    EXPECT_EQ(read(host("/var/lib/hive-priv/machine-id/h-iris")), id + "\n");
-    EXPECT_EQ(status_of(host("/var/lib/hive-priv/machine-id/h-iris")).st_mode & 0777, 0600U);
-  }
-}
-
-TEST_F(SwitchTest, Trap_AnIdThatATemplateBringsIsReplacedByTheContainersOwn) {
-  ASSERT_TRUE(write_flags().has_value());
-  std::string id = read(root("/etc/machine-id"));
-  write(root("/etc/machine-id"), "");
-  ASSERT_TRUE(write_flags().has_value());
-  EXPECT_EQ(read(root("/etc/machine-id")), id);
-}
-
-TEST_F(SwitchTest, Trap_ADanglingMachineIdLinkOfAGuestNeverReachesTheHostsOwnFile) {
-  fs::create_directories(root("/etc"));
-  fs::create_directories(root("/var/lib/dbus"));
-  fs::create_symlink("/etc/machine-id", root("/var/lib/dbus/machine-id"));
-  fs::create_symlink(host("/etc/machine-id"), root("/etc/machine-id"));
-  EXPECT_FALSE(write_flags().has_value() && fs::is_symlink(root("/etc/machine-id")));
 }
 
 TEST_F(SwitchTest, Trap_TheJournalLinkOfTheHostFollowsTheOldRoot) {
@@ -476,30 +321,6 @@ TEST_F(SwitchTest, C12_TwoCallsAtOnceSwitchOnce) {
   expect_state_after_switch();
 }
 
-TEST_F(SwitchTest, Q12_ABindWhoseSourceIsMissingIsRefused) {
-  make_persistent_root();
-  fs::remove(agent("/claude"));
-  auto outcome = write_flags();
-  ASSERT_FALSE(outcome.has_value());
-  EXPECT_EQ(outcome.error().code, Code::unsafe_path);
-  EXPECT_THAT(outcome.error().message, HasSubstr("binds[3].host_path"));
-  EXPECT_FALSE(fs::exists(agent("/claude")));
-  EXPECT_TRUE(old_roots().empty());
-}
-
-TEST_F(SwitchTest, C03_AContainerWithoutAConfigurationDoesNotExist) {
-  WriteFlagsRequest request = flags_request();
-  request.container = "h-eve";
-  request.binds.clear();
-  EXPECT_EQ(write_flags(request).error().code, Code::no_such_container);
-  EXPECT_FALSE(fs::exists(host("/var/lib/hive-priv/locks/h-eve"))) << "a name that nobody has leaves no trace";
-}
-
-TEST_F(SwitchTest, AConfigurationThatOthersMayWriteIsNotRead) {
-  fs::permissions(host("/etc/nixos-containers/h-iris.conf"), fs::perms(0666));
-  EXPECT_EQ(write_flags().error().code, Code::unsafe_path);
-}
-
 TEST_F(SwitchTest, ADistributionsOwnFilesAreNotSalvagedButWhatWasPutThereByHandIs) {
   make_persistent_root();
   write(host("/etc/nixos-containers/h-iris.conf"), "AUTO_START=0\n");
@@ -511,43 +332,6 @@ TEST_F(SwitchTest, ADistributionsOwnFilesAreNotSalvagedButWhatWasPutThereByHandI
     EXPECT_FALSE(fs::exists(salvage() / path)) << path;
   EXPECT_TRUE(fs::exists(salvage() / "usr/local/bin/tool"));
   EXPECT_TRUE(fs::exists(salvage() / "opt/app/x"));
-}
-
-TEST_F(SwitchTest, FlagsOfTheHostsOwnerComeFromAFileBesideTheConfiguration) {
-  write(host("/etc/nixos-containers/h-iris.extra"), "--setenv=TZ=UTC\n--bind-ro=/usr/share/zoneinfo\n");
-  ASSERT_TRUE(write_flags().has_value());
-  EXPECT_THAT(*conf_value("EXTRA_NSPAWN_FLAGS"), ::testing::EndsWith(" --setenv=TZ=UTC --bind-ro=/usr/share/zoneinfo"));
-  for (std::string_view bad : {"--ephemeral", "--uuid=1", "no-flag", "--x=$(id)", "--y='a'"}) {
-    write(host("/etc/nixos-containers/h-iris.extra"), bad);
-    EXPECT_FALSE(write_flags().has_value()) << bad;
-  }
-  write(host("/etc/nixos-containers/h-iris.extra"), "--setenv=A=1", 0666);
-  EXPECT_FALSE(write_flags().has_value());
-}
-
-TEST_F(SwitchTest, AddressesAreGivenOnceAndNeverTwice) {
-  ASSERT_TRUE(write_flags().has_value());
-  EXPECT_EQ(conf_value("LOCAL_ADDRESS"), "10.42.0.2/24");
-  write(host("/etc/nixos-containers/h-eve.conf"), "LOCAL_ADDRESS=10.42.0.2/24\n");
-  write(host("/etc/nixos-containers/forge.conf"), "LOCAL_ADDRESS=10.42.0.3\n");
-  fs::create_directories(host("/var/lib/nixos-containers/h-eve"));
-  WriteFlagsRequest request = flags_request();
-  request.container = "h-eve";
-  request.binds.clear();
-  ASSERT_TRUE(write_flags(request).has_value());
-  EXPECT_THAT(read(host("/etc/nixos-containers/h-eve.conf")), HasSubstr("LOCAL_ADDRESS=\"10.42.0.4/24\""));
-  settings_.bridges["hive0"] = *parse_ipv4_network("10.42.0.0/30");
-  EXPECT_EQ(write_flags(request).error().code, Code::limit_reached);
-}
-
-TEST_F(SwitchTest, Q10_KeysOfOtherNetworksAreCleared) {
-  write(host("/etc/nixos-containers/h-iris.conf"),
-        "HOST_PORT=tcp:80:80\nHOST_ADDRESS6=fd00::1\nLOCAL_ADDRESS6=fd00::2\nHOST_BRIDGE=lan0\nPRIVATE_USERS=no\n");
-  ASSERT_TRUE(write_flags().has_value());
-  for (std::string_view key : {"HOST_PORT", "HOST_ADDRESS6", "LOCAL_ADDRESS6"})
-    EXPECT_EQ(conf_value(key), std::nullopt) << key;
-  EXPECT_EQ(conf_value("HOST_BRIDGE"), "hive0");
-  EXPECT_EQ(conf_value("PRIVATE_USERS"), "no");
 }
 
 }  // namespace
