@@ -9,13 +9,14 @@
 # shellcheck disable=SC2034 # used by up.sh and down.sh
 readonly hive_marker=.myrmex-hive
 
-# start_time PID: prints the start time of a living process; fails when it is gone or only a zombie.
+# start_time PID: prints the start time of a living process; fails when it is gone or only a zombie. While a process with
+# thousands of connections dies, its first thread is a zombie already and the others still close what they hold.
 start_time() {
   local stat fields
   { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
   # The name in parentheses may hold anything, also parentheses: what counts stands behind the last one.
   read -ra fields <<<"${stat##*) }"
-  [[ ${fields[0]-} != [ZX] ]] || return 1
+  [[ ${fields[0]-} != [ZX] || ${fields[17]-} -gt 1 ]] || return 1
   printf '%s' "${fields[19]}"
 }
 

@@ -73,9 +73,11 @@ export function processesWith(variable) {
   });
 }
 
+// A zombie is not; but its first thread may be one while others still close what the process holds.
 export function isAlive(pid) {
   try {
-    return !/^\d+ \(.*\) Z/s.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'));
+    const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ');
+    return fields[0] !== 'Z' || Number(fields[17]) > 1;
   } catch {
     return false;
   }
