@@ -21,6 +21,11 @@ void EventRecorder::agent_contested(const std::string& agent, const std::string&
   record("agent_contested", "ssh", agent, "contested", detail);
 }
 
+void EventRecorder::agent_flapping(const std::string& agent, const std::string& detail) {
+  log::warning("an agent connects again and again", {{"agent", agent}, {"detail", detail}});
+  record("agent_flapping", "ssh", agent, "flapping", detail);
+}
+
 void EventRecorder::tunnel_refused(const std::string& address, const std::string& user, const std::string& reason) {
   if (refusals_.try_acquire("ssh", address)) return;
   record("tunnel_refused", "ssh", check_agent_id(user) ? user : "", "refused",

@@ -25,6 +25,8 @@ class EventRecorder {
   void agent_offline(const std::string& agent, const std::string& reason);
   /// One id is used from several addresses at once.
   void agent_contested(const std::string& agent, const std::string& detail);
+  /// One id connects again and again.
+  void agent_flapping(const std::string& agent, const std::string& detail);
   /// An enrolment that the last run of the gateway had begun.
   void enrolment_completed(const std::string& agent) {
     record("agent_enrolled", "system", agent, "recovered", "the gateway had ended before the key was in its file");

@@ -98,7 +98,14 @@ void Service::State::make_mcp_core() {
   mcp->make_core(std::move(dependencies), settings.load()->config);
 }
 
-void Service::State::make_fleet() {
+Result<void> Service::State::make_fleet() {
+  roster = std::make_unique<fleet::Roster>(clock);
+  last_known = TRY_CONTEXT(
+      "state_dir",
+      fleet::LastKnown::open(
+          {.runtime = runtime, .database = *database, .roster = *roster, .clock = clock, .keyless_for = [this] {
+             return settings.load()->config->fleet_retention;
+           }}));
   fleet::Fleet::Options options;
   options.keepalive = config.keepalive;
   options.default_call_time = config.call_timeout;
@@ -115,10 +122,15 @@ void Service::State::make_fleet() {
   fleet_events.contested = [this](const std::string& agent, const std::string& detail) {
     events->agent_contested(agent, detail);
   };
+  fleet_events.flapping = [this](const std::string& agent, const std::string& detail) {
+    events->agent_flapping(agent, detail);
+  };
+  fleet_events.listed = [this](const std::string&) { mcp->fleet_changed(); };
   fleet_events.admit = [this](const net::ssh::Peer& peer) {
     return authorized_keys->authorize_session(peer.user, peer.key_fingerprint, peer.address);
   };
-  fleet = fleet::Fleet::create(clock, options, std::move(fleet_events));
+  fleet = fleet::Fleet::create(clock, options, std::move(fleet_events), roster.get());
+  return {};
 }
 
 Result<void> Service::State::listen_ssh() {
@@ -188,13 +200,15 @@ Result<void> Service::State::listen() {
   authorized_keys = std::make_unique<fleet::AuthorizedKeysFile>(config.authorized_keys_path, clock);
   TRY_CONTEXT("authorized_keys_path", authorized_keys->check());
   TRY(open_enrolment());
+  fleet->set_enrolled(*authorized_keys->agents());
   TRY(listen_https());
   TRY(listen_http());
   TRY(listen_ssh());
   policy = policy::make_policy(config, clock);
   mcp = TRY_CONTEXT("upstreams", McpSide::create(runtime, clock, *database, *events));
-  funnel =
-      calls::Funnel::create(*fleet, policy, log.get(), clock, {.max_calls_per_caller = config.max_calls_per_caller});
+  funnel = calls::Funnel::create(
+      *fleet, policy, log.get(), clock,
+      {.max_calls_per_caller = config.max_calls_per_caller, .max_wait_for_agent = config.max_agent_wait});
   funnel->set_upstreams(&mcp->upstreams());
   fan_outs = calls::FanOuts::create(*funnel, *fleet, log.get(), clock);
   auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,
@@ -241,8 +255,9 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
   auto state = std::make_unique<State>(std::move(config));
   TRY(state->open_log());
   TRY(state->open_database());
-  state->make_fleet();
+  TRY(state->make_fleet());
   TRY(state->listen());
+  state->last_known->start();
   // The listeners hold what arrived until now; nothing runs before everything is there.
   state->runtime.start();
   if (auto provider = state->settings.load()->identity_provider) provider->prepare();

@@ -31,6 +31,7 @@ std::vector<std::string> changed_settings_that_need_a_restart(const config::Gate
   compare("gateway_id", now.gateway_id, next.gateway_id);
   compare("keepalive_seconds", now.keepalive, next.keepalive);
   compare("call_timeout_seconds", now.call_timeout, next.call_timeout);
+  compare("max_agent_wait_seconds", now.max_agent_wait, next.max_agent_wait);
   compare("workers", now.workers, next.workers);
   compare("max_handshakes", now.max_handshakes, next.max_handshakes);
   compare("max_handshakes_per_address", now.max_handshakes_per_address, next.max_handshakes_per_address);

@@ -18,6 +18,8 @@
 #include "gateway/fleet/authorized_keys_file.h"
 #include "gateway/fleet/enrolment.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/fleet/last_known.h"
+#include "gateway/fleet/roster.h"
 #include "gateway/fleet/session_watch.h"
 #include "gateway/policy/policy.h"
 #include "gateway/store/database.h"
@@ -45,6 +47,7 @@ struct Service::State {
   std::unique_ptr<audit::Log> log;
   std::unique_ptr<EventRecorder> events;
   std::unique_ptr<fleet::AuthorizedKeysFile> authorized_keys;
+  std::unique_ptr<fleet::Roster> roster;
   std::unique_ptr<fleet::Fleet> fleet;
   std::shared_ptr<const policy::Policy> policy;
   std::unique_ptr<calls::Funnel> funnel;
@@ -55,6 +58,7 @@ struct Service::State {
   net::http::Handler surface;
   net::Runtime runtime;
   std::shared_ptr<fleet::SessionWatch> session_watch;
+  std::shared_ptr<fleet::LastKnown> last_known;
   std::unique_ptr<fleet::Enrolment> enrolment;  // before the database, whose last tasks may be enrolments
   std::unique_ptr<store::Database> database;
   std::shared_ptr<calls::Approvals> approvals;
@@ -70,7 +74,7 @@ struct Service::State {
 
   Result<void> open_log();
   Result<void> open_database();
-  void make_fleet();
+  Result<void> make_fleet();
   Result<void> listen();
   void open_configuration();
   Result<void> check(const std::string& text) const;

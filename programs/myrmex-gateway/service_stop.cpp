@@ -46,6 +46,9 @@ void Service::stop(std::chrono::milliseconds patience, std::chrono::milliseconds
   state.http_server.reset();
   state.ssh_server.reset();
   state.runtime.stop();
+  if (auto written = state.last_known->close(); !written) {
+    log::error("what is known of the fleet is not on disk", {{"reason", written.error().message}});
+  }
   state.wait_for_records();
   state.mcp.reset();
   state.database.reset();

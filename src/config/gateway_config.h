@@ -102,6 +102,8 @@ struct GatewayConfig {
   std::vector<UpstreamConfig> upstreams;
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);     ///< keepalive_seconds
   std::chrono::milliseconds call_timeout = std::chrono::seconds(35);  ///< call_timeout_seconds
+  std::chrono::seconds max_agent_wait{600};                           ///< max_agent_wait_seconds
+  std::chrono::seconds fleet_retention = std::chrono::days(30);       ///< fleet_retention_days
   std::size_t workers = 0;                                            ///< 0: one a core
   std::size_t max_handshakes = 256;                                   ///< SSH connections in their handshake at once
   std::size_t max_handshakes_per_address = 128;

@@ -78,6 +78,11 @@ void read_enrollment_token_ttl(Reader& reader, const Value& value, GatewayDraft&
   if (seconds && *seconds > 0) draft.enrollment_token_ttl = std::chrono::seconds(*seconds);
 }
 
+void read_fleet_retention(Reader& reader, const Value& value, GatewayDraft& draft) {
+  std::optional<std::int64_t> days = reader.integer(value, 1, 3650);
+  if (days) draft.fleet_retention = std::chrono::days(*days);
+}
+
 void read_peer_gateways(Reader& reader, const Value& value, GatewayDraft& draft) {
   for (const Value& element : reader.elements(value)) {
     draft.has_peers = true;
@@ -196,6 +201,9 @@ constexpr Key<D> rows[] = {
      store_seconds<&D::keepalive, 1, 3600>},
     {{.name = "call_timeout_seconds", .type = "whole number, 1 to 3660", .default_value = "35"},
      store_seconds<&D::call_timeout, 1, 3660>},
+    {{.name = "max_agent_wait_seconds", .type = "whole number, 0 to 86400", .default_value = "600"},
+     store_seconds<&D::max_agent_wait, 0, 86'400>},
+    {{.name = "fleet_retention_days", .type = "whole number, 1 to 3650", .default_value = "30"}, read_fleet_retention},
     {{.name = "workers", .type = "whole number, 0 to 256", .default_value = "0 (one a core)"},
      store_integer<&D::workers, 0, 256>},
     {{.name = "max_handshakes", .type = "whole number, 1 to 4096", .default_value = "256"},

@@ -50,6 +50,9 @@ struct Call {
   bool after_untrusted_text = false;
   std::string approval_id;               ///< of an approved call; the third gate holds it against what was approved
   std::chrono::milliseconds timeout{0};  ///< 0: the gateway's default
+  /// How long the call may wait for an agent that is known and offline, before anything is sent or recorded as an
+  /// intent; 0: not at all. Does not count into `timeout`.
+  std::chrono::milliseconds wait_for_agent{0};
   /// Set when the caller wants output while the tool runs; gets the raw params of notifications/progress, on the
   /// caller's worker.
   std::move_only_function<void(std::string_view)> on_progress;

@@ -76,12 +76,11 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
     if (!agent || !agent->online) {
       return finish({Verdict::deny,
                      agent ? "agent_offline" : "agent_unknown",
-                     agent ? fmt::format("agent {} is offline", call_.agent)
-                           : fmt::format("no agent {} is or was connected", call_.agent),
+                     agent ? fleet::offline_text(*agent) : fmt::format("no agent {} is or was connected", call_.agent),
                      "",
                      {}});
     }
-    ask_agent();
+    ask_agent(*agent);
   }
 
  private:
@@ -119,8 +118,8 @@ class Question final : public RunningCall, public std::enable_shared_from_this<Q
     });
   }
 
-  void ask_agent() {
-    if (!host_.fleet().has_tool(call_.agent, call_.tool)) {
+  void ask_agent(const fleet::AgentStatus& agent) {
+    if (!agent.has_tool(call_.tool)) {
       return finish(
           {Verdict::deny, "unknown_tool", fmt::format("agent {} lists no tool {}", call_.agent, call_.tool), "", {}});
     }

@@ -41,6 +41,8 @@ class Funnel {
   struct Options {
     std::chrono::milliseconds max_timeout = std::chrono::hours(1);
     std::size_t max_calls_per_caller = 1024;  ///< calls of one principal in flight; further ones are refused
+    /// The longest that a call may wait for its agent.
+    std::chrono::milliseconds max_wait_for_agent = std::chrono::minutes(10);
   };
 
   /// `log` may be null: then calls of tier write and admin are refused, because what cannot be recorded is not done.

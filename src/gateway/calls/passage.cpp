@@ -32,13 +32,6 @@ CallResult refused_by(policy::Decision decision) {
   return result;
 }
 
-// Reading what an upstream offers is of tier read; what its tools do nobody has classified.
-protocol::Tier tier_of(const Call& call, const policy::Policy& policy) {
-  if (call.target == TargetKind::agent) return policy.tier_of(call.tool, call.arguments);
-  if (!call.method.empty() && call.method != tools_call) return protocol::Tier::read;
-  return policy.tier_of_upstream(call.tool);
-}
-
 std::string_view explanation(std::string_view reason) {
   if (reason == "approval_used") return "this approval was used already; ask for another one";
   if (reason == "policy_changed") return "the rules have changed since this was asked; ask again";
@@ -61,36 +54,62 @@ CallResult waiting(const Approval& approval) {
 
 }  // namespace
 
+// Reading what an upstream offers is of tier read; what its tools do nobody has classified.
+protocol::Tier tier_of(const Call& call, const policy::Policy& policy) {
+  if (call.target == TargetKind::agent) return policy.tier_of(call.tool, call.arguments);
+  if (!call.method.empty() && call.method != tools_call) return protocol::Tier::read;
+  return policy.tier_of_upstream(call.tool);
+}
+
 void Passage::start() {
   started_ = host_.clock().steady_now();
   call_id_ = host_.next_call_id();
-  auto policy = host_.current_policy();
-  tier_ = tier_of(call_, *policy);
+  policy_ = host_.current_policy();
+  tier_ = tier_of(call_, *policy_);
   if (auto refused = check_form()) return end(*std::move(refused));
-  bool is_approved = !call_.approval_id.empty();
-  if (is_approved) {
+  if (!call_.approval_id.empty()) {
     is_bounded_ = true;
     // Taken before the other gates speak: whatever they say is the end of the call that was approved.
-    if (auto refused = take_approval(*policy)) return end(*std::move(refused));
+    if (auto refused = take_approval(*policy_)) return end(*std::move(refused));
   }
+  if (!pass_gates(*policy_, true)) return;
+  if (waits_for_agent()) return wait_for_agent();
+  go_on();
+}
+
+bool Passage::pass_gates(const policy::Policy& policy, bool counts) {
   policy::Question question{call_.principal, call_.agent, call_.tool, body(), tier_};
   for (auto gate : {&policy::Policy::check_role, &policy::Policy::check_scope}) {
-    policy::Decision decision = ((*policy).*gate)(question);
-    if (!decision.allowed()) return end(refused_by(std::move(decision)));
+    policy::Decision decision = (policy.*gate)(question);
+    if (decision.allowed()) continue;
+    end(refused_by(std::move(decision)));
+    return false;
   }
-  if (!is_approved) {
-    policy::Decision approval = policy->check_approval(question);
-    if (approval.verdict != policy::Verdict::allow && approval.verdict != policy::Verdict::ask) {
-      return end(refused_by(std::move(approval)));
-    }
-    if (auto refused = take_place()) return end(*std::move(refused));
-    // Asking counts as the call, which is then not counted again: otherwise an approved call could be refused for what
-    // its requester did meanwhile.
-    policy::Decision rate = policy->check_rate(question);
-    if (!rate.allowed()) return end(refused_by(std::move(rate)));
-    is_bounded_ = true;
-    if (approval.verdict == policy::Verdict::ask) return ask_others(*policy);
+  if (!call_.approval_id.empty()) return true;
+  policy::Decision approval = policy.check_approval(question);
+  if (approval.verdict != policy::Verdict::allow && approval.verdict != policy::Verdict::ask) {
+    end(refused_by(std::move(approval)));
+    return false;
   }
+  asks_others_ = approval.verdict == policy::Verdict::ask;
+  if (!counts) return true;
+  if (auto refused = take_place()) {
+    end(*std::move(refused));
+    return false;
+  }
+  // Asking counts as the call, which is then not counted again: otherwise an approved call could be refused for what
+  // its requester did meanwhile.
+  policy::Decision rate = policy.check_rate(question);
+  if (!rate.allowed()) {
+    end(refused_by(std::move(rate)));
+    return false;
+  }
+  is_bounded_ = true;
+  return true;
+}
+
+void Passage::go_on() {
+  if (asks_others_) return ask_others(*policy_);
   if (tier_ == protocol::Tier::read) return send();
   write_intent();
 }
@@ -104,6 +123,12 @@ std::optional<CallResult> Passage::check_form() const {
     return refusal("timeout_too_long",
                    fmt::format("a call may take {} s at most",
                                std::chrono::duration_cast<std::chrono::seconds>(host_.options().max_timeout).count()));
+  }
+  if (call_.wait_for_agent > host_.options().max_wait_for_agent) {
+    return refusal(
+        "wait_too_long",
+        fmt::format("a call may wait {} s at most for its agent",
+                    std::chrono::duration_cast<std::chrono::seconds>(host_.options().max_wait_for_agent).count()));
   }
   return std::nullopt;
 }
@@ -268,12 +293,15 @@ void Passage::withdraw(std::uint64_t ticket, std::string reason) {
 
 void Passage::cancel(std::string_view reason) {
   std::uint64_t ticket = 0;
+  std::uint64_t wait = 0;
   {
     std::lock_guard lock(mutex_);
     if (ended_ || !cancel_reason_.empty()) return;
     cancel_reason_ = reason.empty() ? "withdrawn" : reason;
     ticket = ticket_;
+    wait = wait_;
   }
+  if (wait != 0) host_.fleet().stop_waiting(wait);
   if (ticket != 0) withdraw(ticket, std::string(reason));
 }
 

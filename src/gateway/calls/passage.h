@@ -35,6 +35,9 @@ class PassageHost {
   virtual void on_ended(const std::shared_ptr<RunningCall>& passage) = 0;
 };
 
+/// The tier of a call under a policy.
+protocol::Tier tier_of(const Call& call, const policy::Policy& policy);
+
 /// One call on its way through the gates. Steps follow one another on different threads, never two at once; cancel()
 /// may come from any thread at any time.
 class Passage final : public RunningCall, public std::enable_shared_from_this<Passage> {
@@ -51,6 +54,12 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   [[nodiscard]] policy::ApprovalSubject subject(const policy::Policy& policy) const;
   std::optional<CallResult> take_place();
   std::optional<CallResult> take_approval(const policy::Policy& policy);
+  /// Whether the first gates let the call through now; otherwise it has ended.
+  bool pass_gates(const policy::Policy& policy, bool counts);
+  void go_on();
+  [[nodiscard]] bool waits_for_agent() const;
+  void wait_for_agent();
+  void on_wait_ended(fleet::WaitEnd end);
   void ask_others(const policy::Policy& policy);
   void write_intent();
   void send();
@@ -76,10 +85,13 @@ class Passage final : public RunningCall, public std::enable_shared_from_this<Pa
   bool intent_written_ = false;
   bool has_place_ = false;   // among the calls of its caller
   bool is_bounded_ = false;  // by the rate limit, or by an approval
+  bool asks_others_ = false;
+  std::shared_ptr<const policy::Policy> policy_;  // the one that the gates asked last
 
   std::mutex mutex_;
   bool ended_ = false;         // guarded by mutex_
   std::uint64_t ticket_ = 0;   // guarded by mutex_
+  std::uint64_t wait_ = 0;     // guarded by mutex_; for the agent
   std::string cancel_reason_;  // guarded by mutex_; not empty: withdrawn
 };
 

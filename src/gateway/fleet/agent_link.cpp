@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -37,10 +38,8 @@ AgentLink::AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock
       owner_(std::move(owner)),
       id_(channel_->peer().user),
       peer_(channel_->peer()),
-      connected_at_(clock.wall_now()),
       liveness_(clock.steady_now(), options.keepalive),
-      last_seen_ns_(connected_at_.time_since_epoch().count()),
-      tools_(std::make_shared<const ToolList>()) {}
+      activity_(std::make_shared<AgentActivity>()) {}
 
 void AgentLink::start(std::uint64_t first_ticket) {
   channel_->set_handler(shared_from_this());
@@ -105,7 +104,8 @@ void AgentLink::send(std::uint64_t ticket, AgentRequest request) {
   pending.on_progress = std::move(request.on_progress);
   pending.done = std::move(request.done);
   pending.timer = worker().schedule(timeout + answer_grace, [this, ticket] { on_deadline(ticket); });
-  calls_in_flight_.fetch_add(1, std::memory_order_relaxed);
+  ++calls_in_flight_;
+  activity_->calls_in_flight.fetch_add(1, std::memory_order_relaxed);
 }
 
 void AgentLink::cancel(std::uint64_t ticket, std::string_view reason) {
@@ -134,7 +134,7 @@ void AgentLink::drain(std::string_view reason) {
 }
 
 void AgentLink::close_if_drained() {
-  if (drain_reason_ && calls_in_flight_.load(std::memory_order_relaxed) == 0) close(*drain_reason_);
+  if (drain_reason_ && calls_in_flight_ == 0) close(*drain_reason_);
 }
 
 void AgentLink::close(std::string_view reason) {
@@ -160,7 +160,10 @@ void AgentLink::finish(std::uint64_t ticket, AgentReply reply) {
   auto node = pending_.extract(ticket);
   if (node.empty()) return;
   bool own = ticket >= ping_ticket_ && ticket < ping_ticket_ + own_tickets;
-  if (!own) calls_in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  if (!own) {
+    --calls_in_flight_;
+    activity_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
+  }
   node.mapped().timer.cancel();
   node.mapped().done(std::move(reply));
   if (!own) close_if_drained();
@@ -168,7 +171,7 @@ void AgentLink::finish(std::uint64_t ticket, AgentReply reply) {
 
 void AgentLink::on_line(std::string_view line) {
   liveness_.heard(clock_.steady_now());
-  last_seen_ns_.store(clock_.wall_now().time_since_epoch().count(), std::memory_order_relaxed);
+  activity_->last_seen_ns.store(clock_.wall_now().time_since_epoch().count(), std::memory_order_relaxed);
   auto message = protocol::parse_agent_message(line, line_limits());
   if (!message) return on_malformed(message.error());
   auto* response = std::get_if<protocol::AgentResponse>(&*message);
@@ -209,7 +212,7 @@ void AgentLink::on_closed(const Error& reason) {
   // Moved out first: a caller that is told may start the next call at once.
   auto pending = std::move(pending_);
   pending_.clear();
-  calls_in_flight_.store(0, std::memory_order_relaxed);
+  activity_->calls_in_flight.fetch_sub(std::exchange(calls_in_flight_, 0), std::memory_order_relaxed);
   owner_.closed(self, reason.message);
   // An agent runs whole lines only: what has not left our queue up to its end cannot have run.
   const std::uint64_t sent_total = queued_total_ - channel_->queued_bytes();
@@ -267,9 +270,7 @@ void AgentLink::take_first_ping(const AgentReply& reply) {
   if (closed_) return;
   if (bounds_its_commands_) {
     if (auto known = tool_lists_.find(protocol::tools_digest_of(reply.body))) {
-      std::lock_guard lock(mutex_);
-      tools_ = std::move(known);
-      return;
+      return owner_.listed(*this, std::move(known));
     }
   }
   std::uint64_t ticket = ping_ticket_ + 1;
@@ -288,38 +289,14 @@ void AgentLink::take_tools(const AgentReply& reply) {
     log::warning("an agent's list of tools is not usable", {{"agent", id_}, {"reason", tools.error().message}});
     return;
   }
-  std::lock_guard lock(mutex_);
-  tools_ = *std::move(tools);
+  owner_.listed(*this, *std::move(tools));
 }
 
 void AgentLink::take_system_info(const AgentReply& reply) {
   AgentStatus described;
   if (reply.kind == ReplyKind::result) describe(reply.body, described);
   if (described.os_version.empty()) described.os_version = "Unknown OS";
-  std::lock_guard lock(mutex_);
-  description_ = std::move(described);
-}
-
-AgentStatus AgentLink::status() const {
-  AgentStatus status;
-  {
-    std::lock_guard lock(mutex_);
-    status = description_;
-  }
-  status.id = id_;
-  status.address = peer_.address;
-  status.key_fingerprint = peer_.key_fingerprint;
-  status.software = peer_.software;
-  status.online = true;
-  status.connected_at = connected_at_;
-  status.last_seen = WallTime(WallTime::duration(last_seen_ns_.load(std::memory_order_relaxed)));
-  status.calls_in_flight = calls_in_flight_.load(std::memory_order_relaxed);
-  return status;
-}
-
-std::shared_ptr<const ToolList> AgentLink::tools() const {
-  std::lock_guard lock(mutex_);
-  return tools_;
+  owner_.described(*this, std::move(described));
 }
 
 }  // namespace hive::fleet

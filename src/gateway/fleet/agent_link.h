@@ -1,9 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +25,9 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   /// What the link tells its owner, on its worker.
   struct Owner {
     std::function<void(const std::shared_ptr<AgentLink>&, const std::string& reason)> closed;
+    /// What the agent says of itself, as describe() fills it in.
+    std::function<void(const AgentLink& link, AgentStatus description)> described;
+    std::function<void(const AgentLink& link, std::shared_ptr<const ToolList> tools)> listed;
     /// A call that came after the link had been replaced, for the link that replaced it; and its cancellation.
     std::function<void(std::uint64_t ticket, AgentRequest request)> moved;
     std::function<void(std::uint64_t ticket, std::string_view reason)> moved_cancel;
@@ -34,6 +35,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   AgentLink(std::shared_ptr<net::ssh::LineChannel> channel, const Clock& clock, Fleet::Options options,
             ToolListCache& tool_lists, Owner owner);
 
+  /// Where the link counts. Before start() and before the first call.
+  void use(std::shared_ptr<AgentActivity> activity) { activity_ = std::move(activity); }
   /// Starts reading and asks the agent what it is and what it can do.
   void start(std::uint64_t first_ticket);
   void send(std::uint64_t ticket, AgentRequest request);
@@ -48,8 +51,6 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   [[nodiscard]] net::Worker& worker() { return channel_->worker(); }
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] const net::ssh::Peer& peer() const { return peer_; }
-  [[nodiscard]] AgentStatus status() const;
-  [[nodiscard]] std::shared_ptr<const ToolList> tools() const;
 
   /// Tickets that one link uses for its own questions.
   static constexpr std::uint64_t own_tickets = 3;
@@ -90,7 +91,6 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   Owner owner_;
   const std::string id_;
   const net::ssh::Peer peer_;
-  const WallTime connected_at_;
 
   std::unordered_map<std::uint64_t, Pending> pending_;
   net::Timer watch_timer_;
@@ -105,11 +105,8 @@ class AgentLink final : public net::ssh::LineChannel::Handler, public std::enabl
   std::optional<std::string> drain_reason_;
   std::vector<std::uint64_t> moved_tickets_;
 
-  std::atomic<std::int64_t> last_seen_ns_;
-  std::atomic<std::uint32_t> calls_in_flight_ = 0;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const ToolList> tools_;  // guarded by mutex_
-  AgentStatus description_;                // guarded by mutex_
+  std::uint32_t calls_in_flight_ = 0;
+  std::shared_ptr<AgentActivity> activity_;  // of the agent, shared by its sessions
 };
 
 }  // namespace hive::fleet

@@ -63,6 +63,7 @@ struct KeySet {
   crypto::AuthorizedKeys parsed;
   std::unordered_map<std::string, const crypto::AuthorizedKey*> by_fingerprint;
   std::vector<std::int64_t> expiries;  // sorted
+  std::vector<std::string> agents;  // sorted, each once
 
   static std::shared_ptr<const KeySet> parse(std::string text) {
     auto set = std::make_shared<KeySet>();
@@ -71,8 +72,12 @@ struct KeySet {
     for (const crypto::AuthorizedKey& key : set->parsed.keys) {
       set->by_fingerprint.emplace(key.key.fingerprint(), &key);
       if (key.expiry_unix_seconds) set->expiries.push_back(*key.expiry_unix_seconds);
+      if (check_agent_id(key.key.comment())) set->agents.push_back(key.key.comment());
     }
     std::ranges::sort(set->expiries);
+    std::ranges::sort(set->agents);
+    auto repeated = std::ranges::unique(set->agents);
+    set->agents.erase(repeated.begin(), repeated.end());
     return set;
   }
 
@@ -295,6 +300,12 @@ Result<KeyListing> AuthorizedKeysFile::list() {
     listing.lines.push_back({.number = refused.line_number, .refused = refused.reason});
   std::ranges::sort(listing.lines, {}, &KeyLine::number);
   return listing;
+}
+
+std::shared_ptr<const std::vector<std::string>> AuthorizedKeysFile::agents() const {
+  std::shared_ptr<const KeySet> keys = state_->last_read();
+  if (keys == nullptr) return std::make_shared<const std::vector<std::string>>();
+  return {keys, &keys->agents};
 }
 
 }  // namespace hive::fleet

@@ -81,6 +81,10 @@ class AuthorizedKeysFile {
 
   Result<KeyListing> list();
 
+  /// The agents that have a key in what was last read of the file, sorted, each once; another object after another
+  /// reading. Touches no disk; never null.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::string>> agents() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

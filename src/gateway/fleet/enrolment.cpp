@@ -183,6 +183,7 @@ Result<Revoked> Enrolment::revoke_now(store::Connection& connection, const std::
   revoked.sessions_ended = static_cast<std::size_t>(std::ranges::count(ended, agent));
   revoked.join_tokens_revoked = TRY_CONTEXT("the agent's keys are removed, but not its join tokens", std::move(tokens));
   revoked.keys_removed = TRY_CONTEXT("no key is removed", std::move(keys));
+  if (!std::ranges::binary_search(*keys_.agents(), agent)) fleet_.forget(agent);
   return revoked;
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "base/log.h"
 #include "gateway/fleet/agent_link.h"
+#include "gateway/fleet/roster.h"
 
 namespace hive::fleet {
 
@@ -20,9 +20,6 @@ struct StringHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-// Who connects again and again while another one does the same is told from who merely lost a connection.
-constexpr std::chrono::seconds contest_window{60};
-constexpr std::size_t contest_limit = 5;
 // A session that is replaced may keep running calls, but nobody may collect sessions by replacing them.
 constexpr std::size_t max_draining = 4;
 
@@ -30,8 +27,14 @@ constexpr std::string_view replaced_reason = "replaced by a newer connection";
 
 class FleetImpl final : public Fleet {
  public:
-  FleetImpl(const Clock& clock, Options options, Events events)
-      : clock_(clock), options_(options), events_(std::move(events)), tool_lists_(options.max_tools_per_agent) {}
+  FleetImpl(const Clock& clock, Options options, Events events, Roster* roster)
+      : clock_(clock),
+        options_(options),
+        events_(std::move(events)),
+        own_roster_(roster == nullptr ? std::make_unique<Roster>(clock) : nullptr),
+        roster_(roster == nullptr ? *own_roster_ : *roster),
+        tool_lists_(options.max_tools_per_agent),
+        waiting_(options.waiting) {}
 
   ~FleetImpl() override { close("the gateway stops"); }
 
@@ -41,7 +44,7 @@ class FleetImpl final : public Fleet {
     if (!admit(*link)) return;
     std::shared_ptr<AgentLink> replaced;
     std::shared_ptr<AgentLink> too_old;
-    std::string contest;
+    Roster::Arrival arrival;
     {
       std::unique_lock lock(mutex_);
       if (closing_) {
@@ -49,13 +52,15 @@ class FleetImpl final : public Fleet {
         return link->close("the gateway stops");
       }
       Sessions& sessions = sessions_[link->id()];
+      arrival = roster_.connected(link->peer(), sessions.current != nullptr);
+      link->use(arrival.activity);
+      sessions.activity = arrival.activity;
       replaced = std::exchange(sessions.current, link);
       if (replaced != nullptr) {
         sessions.draining.push_back(replaced);
         if (sessions.draining.size() > max_draining) too_old = sessions.draining.front();
-        contest = count_replacement(sessions, *replaced, *link);
       }
-      offline_.erase(link->id());
+      sessions.count_draining();
     }
     if (replaced != nullptr) {
       log::warning("a newer connection of an agent replaces the old one",
@@ -63,61 +68,34 @@ class FleetImpl final : public Fleet {
       replaced->worker().dispatch([replaced] { replaced->drain(replaced_reason); });
     }
     if (too_old != nullptr) close_link(too_old, replaced_reason);
-    if (!contest.empty() && events_.contested) events_.contested(link->id(), contest);
+    if (arrival.news) {
+      const auto& tell = arrival.contested ? events_.contested : events_.flapping;
+      if (tell) tell(link->id(), *arrival.news);
+    }
     if (events_.online) events_.online(link->id(), link->peer());
     std::uint64_t ticket = next_ticket_.fetch_add(AgentLink::own_tickets, std::memory_order_relaxed);
     link->worker().dispatch([link, ticket] { link->start(ticket); });
     // Who revokes a key looks for its sessions afterwards: either it has found this one, or the key is gone for us.
-    (void)admit(*link);
+    if (admit(*link)) waiting_.arrived(link->id());
   }
 
-  [[nodiscard]] std::vector<AgentStatus> snapshot() const override {
-    std::vector<AgentStatus> agents;
-    {
-      std::shared_lock lock(mutex_);
-      agents.reserve(sessions_.size() + offline_.size());
-      for (const auto& [id, sessions] : sessions_)
-        if (sessions.current != nullptr) agents.push_back(status_of(sessions));
-      for (const auto& [id, status] : offline_)
-        agents.push_back(status);
-    }
-    std::ranges::sort(agents, {}, &AgentStatus::id);
-    return agents;
+  [[nodiscard]] SnapshotPointer snapshot() const override { return roster_.snapshot(); }
+
+  [[nodiscard]] AgentPointer find(std::string_view agent) const override { return roster_.find(agent); }
+
+  std::uint64_t wait_online(std::string_view agent, net::Worker& worker, std::chrono::milliseconds limit,
+                            WaitingRoom::Done done) override {
+    std::uint64_t ticket = waiting_.wait(agent, worker, limit, std::move(done));
+    // Asked afterwards, so that nobody misses who comes in between.
+    if (ticket != 0 && find_link(agent) != nullptr) waiting_.arrived(agent);
+    return ticket;
   }
 
-  [[nodiscard]] std::optional<AgentStatus> find(std::string_view agent) const override {
-    std::shared_lock lock(mutex_);
-    if (auto found = sessions_.find(agent); found != sessions_.end() && found->second.current != nullptr) {
-      return status_of(found->second);
-    }
-    auto found = offline_.find(agent);
-    return found == offline_.end() ? std::nullopt : std::optional(found->second);
-  }
+  void stop_waiting(std::uint64_t ticket) override { waiting_.stop(ticket); }
 
-  [[nodiscard]] std::vector<AgentTool> tools() const override {
-    std::vector<std::shared_ptr<AgentLink>> links;
-    {
-      std::shared_lock lock(mutex_);
-      links.reserve(sessions_.size());
-      for (const auto& [id, sessions] : sessions_)
-        if (sessions.current != nullptr) links.push_back(sessions.current);
-    }
-    std::ranges::sort(links, {}, [](const auto& link) -> const std::string& { return link->id(); });
-    std::vector<AgentTool> tools;
-    for (const auto& link : links) {
-      auto of_agent = link->tools();
-      for (const Tool& tool : *of_agent)
-        tools.push_back({link->id(), tool.name, tool.description, tool.raw});
-    }
-    return tools;
-  }
+  void set_enrolled(std::span<const std::string> agents) override { roster_.set_enrolled(agents); }
 
-  [[nodiscard]] bool has_tool(std::string_view agent, std::string_view tool) const override {
-    auto link = find_link(agent);
-    if (link == nullptr) return false;
-    auto tools = link->tools();
-    return std::ranges::find(*tools, tool, &Tool::name) != tools->end();
-  }
+  void forget(std::string_view agent) override { roster_.forget(agent); }
 
   void disconnect(std::string_view agent, std::string_view reason) override {
     for (const auto& link : links_of(agent))
@@ -140,17 +118,21 @@ class FleetImpl final : public Fleet {
       std::unique_lock lock(mutex_);
       closing_ = true;
     }
+    waiting_.close();
     for (const auto& link : all_links())
       close_link(link, reason);
   }
 
  private:
-  /// The connections of one id, and how often they replaced each other.
+  /// The connections of one id.
   struct Sessions {
     std::shared_ptr<AgentLink> current;  // null: offline, but some are still draining
     std::vector<std::shared_ptr<AgentLink>> draining;
-    std::vector<SteadyTime> replacements;  // by another address, in the window
-    std::optional<SteadyTime> contest_told;
+    std::shared_ptr<AgentActivity> activity;
+
+    void count_draining() const {
+      activity->draining_sessions.store(static_cast<std::uint32_t>(draining.size()), std::memory_order_relaxed);
+    }
   };
 
   std::shared_ptr<AgentLink> make_link(std::shared_ptr<net::ssh::LineChannel> channel) {
@@ -158,6 +140,14 @@ class FleetImpl final : public Fleet {
     AgentLink::Owner owner;
     owner.closed = [this](const std::shared_ptr<AgentLink>& closed, const std::string& reason) {
       on_closed(closed, reason);
+    };
+    owner.described = [this](const AgentLink& link, AgentStatus description) {
+      if (is_current(link)) roster_.described(link.id(), std::move(description));
+    };
+    owner.listed = [this](const AgentLink& link, std::shared_ptr<const ToolList> tools) {
+      if (!is_current(link)) return;
+      roster_.listed(link.id(), std::move(tools));
+      if (events_.listed) events_.listed(link.id());
     };
     owner.moved = [this, id](std::uint64_t ticket, AgentRequest request) { send_as(ticket, id, std::move(request)); };
     owner.moved_cancel = [this, id](std::uint64_t ticket, std::string_view reason) {
@@ -173,22 +163,6 @@ class FleetImpl final : public Fleet {
     log::warning("an agent is not admitted any more", {{"agent", link.id()}, {"reason", admitted.error().message}});
     close_link(link.shared_from_this(), "the key is not admitted any more");
     return false;
-  }
-
-  /// What is to be told when an id is contested; "" if it is not, or was told a moment ago.
-  std::string count_replacement(Sessions& sessions, const AgentLink& old, const AgentLink& newer) const {
-    if (old.peer().address == newer.peer().address) return {};
-    SteadyTime now = clock_.steady_now();
-    std::erase_if(sessions.replacements, [&](SteadyTime time) { return now - time >= contest_window; });
-    sessions.replacements.push_back(now);
-    if (sessions.replacements.size() <= contest_limit) return {};
-    std::size_t count = sessions.replacements.size();
-    // Enough to stay above the limit; more need not be remembered.
-    if (count > 2 * contest_limit) sessions.replacements.erase(sessions.replacements.begin());
-    if (sessions.contest_told && now - *sessions.contest_told < contest_window) return {};
-    sessions.contest_told = now;
-    return fmt::format("replaced {} times within a minute, lastly {} by {}: is one key used on two machines?", count,
-                       old.peer().address, newer.peer().address);
   }
 
   static void close_link(const std::shared_ptr<AgentLink>& link, std::string_view reason) {
@@ -221,15 +195,17 @@ class FleetImpl final : public Fleet {
   }
 
   [[nodiscard]] AgentReply offline_reply(std::string_view agent) const {
-    std::shared_lock lock(mutex_);
-    auto known = offline_.find(agent);
-    if (known == offline_.end()) {
+    AgentPointer known = roster_.find(agent);
+    if (known == nullptr) {
       return {ReplyKind::not_sent, {}, "agent_unknown", fmt::format("no agent {} is or was connected", agent)};
     }
-    return {ReplyKind::not_sent,
-            {},
-            "agent_offline",
-            fmt::format("agent {} is offline since {}", agent, format_rfc3339(known->second.last_seen))};
+    return {ReplyKind::not_sent, {}, "agent_offline", offline_text(*known)};
+  }
+
+  [[nodiscard]] bool is_current(const AgentLink& link) const {
+    std::shared_lock lock(mutex_);
+    auto found = sessions_.find(link.id());
+    return found != sessions_.end() && found->second.current.get() == &link;
   }
 
   [[nodiscard]] std::shared_ptr<AgentLink> find_link(std::string_view agent) const {
@@ -259,32 +235,23 @@ class FleetImpl final : public Fleet {
     return links;
   }
 
-  static AgentStatus status_of(const Sessions& sessions) {
-    AgentStatus status = sessions.current->status();
-    for (const auto& link : sessions.draining) {
-      ++status.draining_sessions;
-      status.calls_in_flight += link->status().calls_in_flight;
-    }
-    return status;
-  }
-
   void on_closed(const std::shared_ptr<AgentLink>& link, const std::string& reason) {
-    AgentStatus last = link->status();
-    last.online = false;
     {
       std::unique_lock lock(mutex_);
       auto found = sessions_.find(link->id());
       if (found == sessions_.end()) return;
       Sessions& sessions = found->second;
-      if (sessions.current != link) {
+      bool was_current = sessions.current == link;
+      if (was_current) {
+        sessions.current = nullptr;
+        roster_.disconnected(link->id(), reason);
+      } else {
         // A newer connection has taken the place: whether the id is online does not depend on this one.
         std::erase(sessions.draining, link);
-        if (sessions.current == nullptr && sessions.draining.empty()) sessions_.erase(found);
-        return;
+        sessions.count_draining();
       }
-      sessions.current = nullptr;
-      if (sessions.draining.empty()) sessions_.erase(found);
-      offline_[link->id()] = std::move(last);
+      if (sessions.current == nullptr && sessions.draining.empty()) sessions_.erase(found);
+      if (!was_current) return;
     }
     if (events_.offline) events_.offline(link->id(), reason);
   }
@@ -292,18 +259,20 @@ class FleetImpl final : public Fleet {
   const Clock& clock_;
   const Options options_;
   const Events events_;
+  const std::unique_ptr<Roster> own_roster_;
+  Roster& roster_;
   ToolListCache tool_lists_;
+  WaitingRoom waiting_;
   std::atomic<std::uint64_t> next_ticket_ = 1;
   mutable std::shared_mutex mutex_;
   bool closing_ = false;                                                             // guarded by mutex_
   std::unordered_map<std::string, Sessions, StringHash, std::equal_to<>> sessions_;  // guarded by mutex_
-  std::map<std::string, AgentStatus, std::less<>> offline_;                          // last known; guarded by mutex_
 };
 
 }  // namespace
 
-std::unique_ptr<Fleet> Fleet::create(const Clock& clock, Options options, Events events) {
-  return std::make_unique<FleetImpl>(clock, options, std::move(events));
+std::unique_ptr<Fleet> Fleet::create(const Clock& clock, Options options, Events events, Roster* roster) {
+  return std::make_unique<FleetImpl>(clock, options, std::move(events), roster);
 }
 
 }  // namespace hive::fleet

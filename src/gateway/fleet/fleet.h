@@ -5,12 +5,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "gateway/fleet/agent_status.h"
+#include "gateway/fleet/waiting_room.h"
 #include "net/runtime/runtime.h"
 #include "net/ssh/line_channel.h"
 
@@ -20,38 +23,7 @@ class FunnelAccess;
 
 namespace hive::fleet {
 
-/// What is known of one agent. Raw JSON members are objects or arrays as the agent sent them, already validated.
-struct AgentStatus {
-  std::string id;
-  std::string address;
-  std::string key_fingerprint;
-  std::string software;
-  std::string os_version;
-  std::string agent_version;
-  std::vector<std::string> running_services;
-  std::vector<std::string> open_ports;
-  bool online = false;
-  WallTime connected_at;
-  WallTime last_seen;
-  std::uint32_t calls_in_flight = 0;    ///< of all its sessions
-  std::uint32_t draining_sessions = 0;  ///< replaced by a newer connection, finishing the calls that they have
-};
-
-/// One tool as tools/list described it.
-struct Tool {
-  std::string name;
-  std::string description;
-  std::string raw;  ///< the whole object
-};
-using ToolList = std::vector<Tool>;
-
-/// One tool of one agent.
-struct AgentTool {
-  std::string agent;
-  std::string name;  ///< without prefix
-  std::string description;
-  std::string raw;  ///< the whole object, name not yet prefixed
-};
+class Roster;
 
 /// How a request to an agent ended.
 enum class ReplyKind {
@@ -89,6 +61,10 @@ class Fleet {
     /// Connections of one id from different addresses replace each other again and again, as when one key is used on
     /// two machines; told at most once a minute and id.
     std::function<void(const std::string& agent, const std::string& detail)> contested = {};
+    /// One id connects again and again without that; told as rarely.
+    std::function<void(const std::string& agent, const std::string& detail)> flapping = {};
+    /// An agent has said which tools it has.
+    std::function<void(const std::string& agent)> listed = {};
     /// Whether a peer may be registered now: its key may have been revoked since it authenticated. Asked before and
     /// after a link is registered; must be quick. Empty: everybody.
     std::function<Result<void>(const net::ssh::Peer& peer)> admit = {};
@@ -100,21 +76,32 @@ class Fleet {
     std::chrono::milliseconds default_call_time =
         std::chrono::seconds(35);  ///< for agents without deadlines of their own
     std::chrono::milliseconds max_call_time = std::chrono::hours(1);
+    WaitingRoom::Limits waiting = {};
   };
 
-  static std::unique_ptr<Fleet> create(const Clock& clock, Options options, Events events);
+  /// `roster` is what is known of the agents, and must outlive the fleet; null: the fleet starts with nothing known.
+  static std::unique_ptr<Fleet> create(const Clock& clock, Options options, Events events, Roster* roster = nullptr);
   virtual ~Fleet() = default;
 
   /// Registers an authenticated channel under its user name. The newest connection of an id replaces the old one, which
   /// gets no new calls, finishes those it has, and closes then.
   virtual void add(std::shared_ptr<net::ssh::LineChannel> channel) = 0;
 
-  [[nodiscard]] virtual std::vector<AgentStatus> snapshot() const = 0;
-  [[nodiscard]] virtual std::optional<AgentStatus> find(std::string_view agent) const = 0;
-  /// Tools of all agents that are online, sorted by agent; asks nobody.
-  [[nodiscard]] virtual std::vector<AgentTool> tools() const = 0;
-  /// Whether an agent is online and lists this tool.
-  [[nodiscard]] virtual bool has_tool(std::string_view agent, std::string_view tool) const = 0;
+  /// Every agent that is known, online or not; asks nobody.
+  [[nodiscard]] virtual SnapshotPointer snapshot() const = 0;
+  /// null: no such agent is known.
+  [[nodiscard]] virtual AgentPointer find(std::string_view agent) const = 0;
+
+  /// Tells when an agent is online: `done` runs exactly once, on `worker`, later than this returns. One that is online
+  /// already is told so at once. Returns a ticket for stop_waiting(), 0 where nobody waits.
+  virtual std::uint64_t wait_online(std::string_view agent, net::Worker& worker, std::chrono::milliseconds limit,
+                                    WaitingRoom::Done done) = 0;
+  virtual void stop_waiting(std::uint64_t ticket) = 0;
+
+  /// Which ids have a key, each once, after authorized_keys was read.
+  virtual void set_enrolled(std::span<const std::string> agents) = 0;
+  /// Forgets what is known of an agent, as soon as it is not online.
+  virtual void forget(std::string_view agent) = 0;
   /// Ends the sessions of an agent.
   virtual void disconnect(std::string_view agent, std::string_view reason) = 0;
   /// Ends every session, replaced ones too, whose peer `may_stay` does not admit; returns how many.

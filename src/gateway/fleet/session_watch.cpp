@@ -48,6 +48,9 @@ class SessionWatchImpl final : public SessionWatch, public std::enable_shared_fr
     }
     failing_ = false;
     if (!*known) return;
+    auto enrolled = keys_.agents();
+    if (enrolled != enrolled_) fleet_.set_enrolled(*enrolled);
+    enrolled_ = std::move(enrolled);
     // Ten thousand sessions need no look while nothing has changed for them; new ones are checked when they register.
     KeyState state = keys_.state();
     if (state == checked_) return;
@@ -63,6 +66,7 @@ class SessionWatchImpl final : public SessionWatch, public std::enable_shared_fr
   net::Timer timer_;      // on the worker
   bool failing_ = false;  // this and the next: one look at a time
   KeyState checked_;      // every session was held against this
+  std::shared_ptr<const std::vector<std::string>> enrolled_;  // was told to the fleet
   std::atomic<bool> stopped_ = false;
 };
 

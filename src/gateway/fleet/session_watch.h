@@ -12,8 +12,8 @@ namespace hive::fleet {
 
 /// Ends the sessions of agents whose key the authorized_keys file does not admit any more, within a second, however the
 /// file was changed: looks at it four times a second on the blocking pool, which costs one stat(2) while nothing
-/// changes. Also ends sessions whose key expires. A session that registers later is the fleet's to check: its
-/// Events::admit must ask the same file.
+/// changes. Also ends sessions whose key expires, and tells the fleet which agents have a key. A session that registers
+/// later is the fleet's to check: its Events::admit must ask the same file.
 class SessionWatch {
  public:
   /// All must live as long as the runtime runs. The first look comes with the runtime's start.

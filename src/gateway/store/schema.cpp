@@ -9,7 +9,7 @@ namespace hive::store {
 namespace {
 
 // Times are milliseconds since 1970 in UTC. A step that was released is never changed; what comes later is a new one.
-constexpr std::array<std::string_view, 3> steps = {
+constexpr std::array<std::string_view, 4> steps = {
     R"sql(
       CREATE TABLE approvals (
         id TEXT PRIMARY KEY,
@@ -76,6 +76,30 @@ constexpr std::array<std::string_view, 3> steps = {
         description TEXT NOT NULL,
         accepted_at INTEGER NOT NULL,
         PRIMARY KEY (upstream, tool)
+      ) STRICT;
+    )sql",
+    R"sql(
+      CREATE TABLE agents (
+        id TEXT PRIMARY KEY,
+        address TEXT NOT NULL,
+        key_fingerprint TEXT NOT NULL,
+        software TEXT NOT NULL,
+        os_version TEXT NOT NULL,
+        agent_version TEXT NOT NULL,
+        services TEXT NOT NULL,
+        ports TEXT NOT NULL,
+        first_seen INTEGER NOT NULL,
+        connected_at INTEGER NOT NULL,
+        last_seen INTEGER NOT NULL,
+        offline_since INTEGER,
+        offline_reason TEXT NOT NULL,
+        keyless_since INTEGER,
+        connections INTEGER NOT NULL,
+        replacements INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE gateway_alive (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        at INTEGER NOT NULL
       ) STRICT;
     )sql",
 };

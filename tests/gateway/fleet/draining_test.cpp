@@ -106,8 +106,8 @@ TEST_F(DrainingTest, AReplacedSessionFinishesItsCallsAndClosesThen) {
   EXPECT_TRUE(old_channel->is_open());
   auto status = fleet_->find("edge-1");
   ASSERT_TRUE(status);
-  EXPECT_EQ(status->draining_sessions, 1U);
-  EXPECT_EQ(status->calls_in_flight, 1U);
+  EXPECT_EQ(status->draining_sessions(), 1U);
+  EXPECT_EQ(status->calls_in_flight(), 1U);
   EXPECT_EQ(status->key_fingerprint, "SHA256:second");
 
   Asked after = call();
@@ -119,7 +119,7 @@ TEST_F(DrainingTest, AReplacedSessionFinishesItsCallsAndClosesThen) {
   ASSERT_TRUE(before.reply->has_value());
   EXPECT_EQ((*before.reply)->kind, ReplyKind::result);
   EXPECT_EQ(old_channel->close_reason(), "replaced by a newer connection");
-  EXPECT_EQ(fleet_->find("edge-1")->draining_sessions, 0U);
+  EXPECT_EQ(fleet_->find("edge-1")->draining_sessions(), 0U);
   answer(*new_channel, after);
   EXPECT_EQ((*after.reply)->kind, ReplyKind::result);
   EXPECT_TRUE(offline_.empty());
@@ -174,7 +174,7 @@ TEST_F(DrainingTest, SessionsCannotBeCollectedByReplacingThem) {
     (void)call();
     settle();
   }
-  EXPECT_EQ(fleet_->find("edge-1")->draining_sessions, 4U);
+  EXPECT_EQ(fleet_->find("edge-1")->draining_sessions(), 4U);
   EXPECT_FALSE(channels[0]->is_open());
   EXPECT_TRUE(channels[7]->is_open());
 }

@@ -74,22 +74,23 @@ class FleetTest : public ::testing::Test {
 
 TEST_F(FleetTest, KnowsAnAgentAndItsToolsOnceItIsConnected) {
   connect("edge-1");
-  auto agents = fleet_->snapshot();
+  auto agents = fleet_->snapshot()->agents;
   ASSERT_EQ(agents.size(), 1U);
-  EXPECT_TRUE(agents[0].online);
-  EXPECT_EQ(agents[0].os_version, "Debian");
-  EXPECT_EQ(agents[0].running_services, std::vector<std::string>{"nginx"});
-  EXPECT_EQ(fleet_->tools().size(), 9U);
-  EXPECT_EQ(fleet_->tools()[0].name, "get_metrics");
+  EXPECT_TRUE(agents[0]->online);
+  EXPECT_EQ(agents[0]->os_version, "Debian");
+  EXPECT_EQ(agents[0]->running_services, std::vector<std::string>{"nginx"});
+  ASSERT_NE(agents[0]->tools, nullptr);
+  EXPECT_EQ(agents[0]->tools->size(), 9U);
+  EXPECT_TRUE(agents[0]->has_tool("get_metrics"));
 }
 
-TEST_F(FleetTest, ListsToolsOfAllAgentsInAStableOrder) {
+TEST_F(FleetTest, ListsAllAgentsInAStableOrder) {
   connect("edge-2");
   connect("edge-1");
-  auto tools = fleet_->tools();
-  ASSERT_EQ(tools.size(), 18U);
-  EXPECT_EQ(tools.front().agent, "edge-1");
-  EXPECT_EQ(tools.back().agent, "edge-2");
+  auto agents = fleet_->snapshot()->agents;
+  ASSERT_EQ(agents.size(), 2U);
+  EXPECT_EQ(agents.front()->id, "edge-1");
+  EXPECT_EQ(agents.back()->id, "edge-2");
 }
 
 TEST_F(FleetTest, DoesNotAskForAListThatAnotherAgentHasTold) {
@@ -101,7 +102,8 @@ TEST_F(FleetTest, DoesNotAskForAListThatAnotherAgentHasTold) {
   };
   EXPECT_EQ(asked(*first), 1);
   EXPECT_EQ(asked(*second), 0);
-  EXPECT_EQ(fleet_->tools().size(), 18U);
+  EXPECT_EQ(fleet_->find("edge-1")->tools, fleet_->find("edge-2")->tools);
+  EXPECT_TRUE(fleet_->find("edge-2")->has_tool("run_command"));
 }
 
 TEST_F(FleetTest, RemembersAnAgentThatLeft) {
@@ -110,10 +112,12 @@ TEST_F(FleetTest, RemembersAnAgentThatLeft) {
   channel->break_down();
   settle();
   auto status = fleet_->find("edge-1");
-  ASSERT_TRUE(status.has_value());
+  ASSERT_NE(status, nullptr);
   EXPECT_FALSE(status->online);
   EXPECT_EQ(status->os_version, "Debian");
-  EXPECT_TRUE(fleet_->tools().empty());
+  EXPECT_EQ(status->tools, nullptr);
+  EXPECT_EQ(status->offline_since, clock_.wall_now());
+  EXPECT_FALSE(status->offline_reason.empty());
   EXPECT_EQ(events_, (std::vector<std::string>{"+edge-1", "-edge-1"}));
 }
 
@@ -248,7 +252,7 @@ TEST_F(FleetTest, TakesNobodyAfterClose) {
   fleet_->add(channel);
   settle();
   EXPECT_FALSE(channel->is_open());
-  EXPECT_TRUE(fleet_->snapshot().empty());
+  EXPECT_TRUE(fleet_->snapshot()->agents.empty());
 }
 
 }  // namespace

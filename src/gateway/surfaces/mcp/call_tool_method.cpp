@@ -29,7 +29,7 @@ void call_unlisted(const std::shared_ptr<Server>& server, const ExchangePointer&
     // The tool of an agent that has just come, or that is away; or one that the gates refuse, in the words that are the
     // same whether it exists or not.
     auto agent = fleet.find(address.agent);
-    bool may_be_there = agent && (!agent->online || fleet.has_tool(address.agent, address.tool));
+    bool may_be_there = agent && (!agent->online || agent->has_tool(address.tool));
     if (may_be_there || !server->policy()->reaches(exchange->client().principal, address.agent, address.tool)) {
       return call_tool_of_agent(server, exchange, std::string(address.agent), std::string(address.tool),
                                 std::move(arguments));

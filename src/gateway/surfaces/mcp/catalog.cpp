@@ -106,23 +106,29 @@ class Builder {
   void add_tools() {
     // Those of the gateway and of agents are named first, and listed in their place.
     Section ours;
-    std::vector<fleet::AgentTool> tools_of_agents = dependencies_.fleet.tools();
+    fleet::SnapshotPointer fleet = dependencies_.fleet.snapshot();
+    std::size_t tools_of_agents = 0;
+    for (const fleet::AgentPointer& agent : fleet->agents)
+      tools_of_agents += agent->tools == nullptr ? 0 : agent->tools->size();
     std::vector<OwnEntry> own = own_tools(dependencies_.approvals != nullptr);
-    ours.entries.reserve(own.size() + tools_of_agents.size());  // by_name has views of them
+    ours.entries.reserve(own.size() + tools_of_agents);  // by_name has views of them
     for (OwnEntry& each : own)
       add_once(ours, std::move(each.entry), std::move(each.raw));
-    std::set<std::string, std::less<>> with_tools;
-    for (fleet::AgentTool& tool : tools_of_agents) {
-      if (with_tools.empty() || *with_tools.rbegin() != tool.agent) with_tools.insert(tool.agent);
-      add_once(ours,
-               Entry{.name = mcp::public_tool_name(tool.agent, tool.name),
-                     .owner = Owner::agent,
-                     .target = std::move(tool.agent),
-                     .own_name = tool.name,
-                     .gate = tool.name},
-               std::move(tool.raw));
+    for (const fleet::AgentPointer& agent : fleet->agents) {
+      if (agent->tools == nullptr) {
+        look_for_silence(*agent);
+        continue;
+      }
+      for (const fleet::Tool& tool : *agent->tools) {
+        add_once(ours,
+                 Entry{.name = mcp::public_tool_name(agent->id, tool.name),
+                       .owner = Owner::agent,
+                       .target = agent->id,
+                       .own_name = tool.name,
+                       .gate = tool.name},
+                 tool.raw);
+      }
     }
-    look_for_silent_agents(with_tools);
     Section& tools = section(Kind::tools);
     add_items(Kind::tools, &upstreams::Listing::tools, {}, false, ours);
     std::size_t place = tools.entries.size();
@@ -138,12 +144,8 @@ class Builder {
     section.by_name.emplace(section.entries.back().name, section.entries.size() - 1);
   }
 
-  void look_for_silent_agents(const std::set<std::string, std::less<>>& with_tools) {
-    WallTime now = dependencies_.clock.wall_now();
-    for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot()) {
-      bool is_new = agent.online && now - agent.connected_at < max_silence;
-      if (is_new && !with_tools.contains(agent.id)) catalog_.is_complete = false;
-    }
+  void look_for_silence(const fleet::AgentStatus& agent) {
+    if (agent.online && dependencies_.clock.wall_now() - agent.connected_at < max_silence) catalog_.is_complete = false;
   }
 
   void add_kind(Kind kind, Items items, std::string_view gate, std::vector<OwnEntry> own) {

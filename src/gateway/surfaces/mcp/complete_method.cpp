@@ -66,8 +66,9 @@ void answer_values(Exchange& exchange, std::vector<std::string> values, std::str
 std::vector<std::string> agents_in_reach(const Server& server, const Exchange& exchange) {
   auto policy = server.policy();
   std::vector<std::string> ids;
-  for (const fleet::AgentStatus& agent : server.dependencies.fleet.snapshot())
-    if (policy->reaches(exchange.client().principal, agent.id)) ids.push_back(agent.id);
+  fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& agent : snapshot->agents)
+    if (policy->reaches(exchange.client().principal, agent->id)) ids.push_back(agent->id);
   return ids;
 }
 
@@ -75,7 +76,9 @@ std::vector<std::string> services_in_reach(const Server& server, const Exchange&
   auto policy = server.policy();
   std::string wanted = context_argument(exchange, "agent");
   std::vector<std::string> services;
-  for (const fleet::AgentStatus& agent : server.dependencies.fleet.snapshot()) {
+  fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& each : snapshot->agents) {
+    const fleet::AgentStatus& agent = *each;
     if ((!wanted.empty() && agent.id != wanted) || !policy->reaches(exchange.client().principal, agent.id)) continue;
     services.insert(services.end(), agent.running_services.begin(), agent.running_services.end());
   }

@@ -35,16 +35,17 @@ void list_agents(const Server& server, Exchange& exchange) {
   auto policy = server.policy();
   std::string agents = "[";
   std::string text;
-  for (const fleet::AgentStatus& agent : server.dependencies.fleet.snapshot()) {
+  fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& each : snapshot->agents) {
+    const fleet::AgentStatus& agent = *each;
     if (!policy->reaches(exchange.client().principal, agent.id)) continue;
     ObjectText object;
     object.text("id", agent.id).boolean("online", agent.online);
-    if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+    if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
     object.text("os", agent.os_version).text("agent_version", agent.agent_version);
     if (agents.size() > 1) agents += ',';
     agents += object.take();
-    text += agent.online ? fmt::format("{}: online\n", agent.id)
-                         : fmt::format("{}: offline since {}\n", agent.id, format_rfc3339(agent.last_seen));
+    text += agent.online ? fmt::format("{}: online\n", agent.id) : fleet::offline_text(agent) + "\n";
   }
   if (text.empty()) text = "no agent is or was connected that this credential reaches\n";
   text.pop_back();

@@ -21,10 +21,11 @@ void read_fleet(const Server& server, Exchange& exchange) {
   auto policy = server.policy();
   const policy::Principal& principal = exchange.client().principal;
   std::string agents = "[";
-  for (const fleet::AgentStatus& agent : server.dependencies.fleet.snapshot()) {
-    if (!policy->reaches(principal, agent.id)) continue;
+  fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& agent : snapshot->agents) {
+    if (!policy->reaches(principal, agent->id)) continue;
     if (agents.size() > 1) agents += ',';
-    agents += agent_json(server, agent);
+    agents += agent_json(server, *agent);
   }
   answer_json(exchange, fleet_uri, ObjectText().raw("agents", agents + ']').take());
 }
@@ -68,7 +69,7 @@ void read_agent(const std::shared_ptr<Server>& server, const ExchangePointer& ex
   bool wants_metrics = rest.ends_with(metrics_suffix);
   if (wants_metrics) rest.remove_suffix(metrics_suffix.size());
   const policy::Principal& principal = exchange->client().principal;
-  auto agent = server->policy()->reaches(principal, rest) ? server->dependencies.fleet.find(rest) : std::nullopt;
+  auto agent = server->policy()->reaches(principal, rest) ? server->dependencies.fleet.find(rest) : nullptr;
   // The same words, whether it is out of reach or not there.
   if (!agent) return exchange->fail_not_found(uri);
   if (wants_metrics) return read_metrics(server, exchange, agent->id, uri);
@@ -100,7 +101,7 @@ void read_audit_entry(const std::shared_ptr<Server>& server, const ExchangePoint
 std::string agent_json(const Server& server, const fleet::AgentStatus& agent) {
   ObjectText object;
   object.text("id", agent.id).boolean("online", agent.online);
-  if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+  if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
   object.text("address", agent.address)
       .text("os", agent.os_version)
@@ -110,7 +111,7 @@ std::string agent_json(const Server& server, const fleet::AgentStatus& agent) {
   auto config = server.config();
   if (auto tags = config->agent_tags.find(agent.id); tags != config->agent_tags.end())
     object.texts("tags", tags->second);
-  object.number("calls_in_flight", agent.calls_in_flight);
+  object.number("calls_in_flight", agent.calls_in_flight());
   return object.take();
 }
 

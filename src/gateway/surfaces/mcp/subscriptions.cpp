@@ -45,7 +45,7 @@ bool Subscriptions::has_resource(const policy::Principal& principal, std::string
   if (uri == fleet_uri) return true;
   if (is_own(uri)) {
     std::string_view agent = uri.substr(agents_uri.size());
-    return policy->reaches(principal, agent) && dependencies_.fleet.find(agent).has_value();
+    return policy->reaches(principal, agent) && dependencies_.fleet.find(agent) != nullptr;
   }
   if (dependencies_.upstreams == nullptr) return false;
   auto item = dependencies_.upstreams->find_resource(uri);
@@ -221,8 +221,9 @@ std::size_t Subscriptions::digest_of_own(const policy::Principal& principal, std
     if (agent && policy->reaches(principal, id)) mix(digest, *agent);
     return digest;
   }
-  for (const fleet::AgentStatus& agent : dependencies_.fleet.snapshot())
-    if (policy->reaches(principal, agent.id)) mix(digest, agent);
+  fleet::SnapshotPointer snapshot = dependencies_.fleet.snapshot();
+  for (const fleet::AgentPointer& agent : snapshot->agents)
+    if (policy->reaches(principal, agent->id)) mix(digest, *agent);
   return digest;
 }
 

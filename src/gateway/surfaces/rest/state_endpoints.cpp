@@ -20,8 +20,8 @@ void append_own_fields(ObjectWriter& object, const fleet::AgentStatus& agent) {
   object.text("agent_version", agent.agent_version)
       .text("software", agent.software)
       .text("key_fingerprint", agent.key_fingerprint)
-      .number("calls_in_flight", agent.calls_in_flight)
-      .number("draining_sessions", agent.draining_sessions);
+      .number("calls_in_flight", agent.calls_in_flight())
+      .number("draining_sessions", agent.draining_sessions());
   if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
 }
 
@@ -34,7 +34,7 @@ void append_status(std::string& out, const fleet::AgentStatus& agent) {
       .texts("running_services", agent.running_services)
       .texts("open_ports", agent.open_ports)
       .boolean("online", agent.online);
-  if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+  if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   append_own_fields(object, agent);
   out += '}';
 }
@@ -108,7 +108,7 @@ void append_fleet_entry(std::string& out, const fleet::AgentStatus& agent, const
       .texts("ports", agent.open_ports)
       .texts("tags", tags)
       .boolean("online", agent.online);
-  if (agent.last_seen != WallTime()) object.text("last_seen", format_rfc3339(agent.last_seen));
+  if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   object.raw("latest_metrics", "null").number("history_len", 0);
   if (with_history) object.raw("history", "[]");
   object.text("gateway", gateway_id);
@@ -180,10 +180,11 @@ void get_whoami(const ContextPointer& context) {
 
 void get_status(const ContextPointer& context) {
   std::string body = R"({"agents":[)";
-  for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
-    if (!context->settings->policy->reaches(context->principal, agent.id)) continue;
+  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& agent : snapshot->agents) {
+    if (!context->settings->policy->reaches(context->principal, agent->id)) continue;
     if (!body.ends_with('[')) body += ',';
-    append_status(body, agent);
+    append_status(body, *agent);
   }
   body += R"(],"upstreams":[)";
   if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
@@ -209,7 +210,9 @@ void get_fleet(const ContextPointer& context) {
                          fmt::format("this credential does not reach the agent {}", quote(history_of)));
   }
   std::string body = "[";
-  for (const fleet::AgentStatus& agent : context->services->dependencies.fleet.snapshot()) {
+  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& each : snapshot->agents) {
+    const fleet::AgentStatus& agent = *each;
     auto tags = config.agent_tags.find(agent.id);
     const std::vector<std::string>& agent_tags = tags == config.agent_tags.end() ? no_tags : tags->second;
     if (!query.admits(agent, agent_tags) || !policy.reaches(context->principal, agent.id)) continue;
@@ -227,9 +230,13 @@ void get_tools(const ContextPointer& context) {
     if (!body.ends_with('[')) body += ',';
     if (!append_tool(body, raw, full_name, tier)) body.resize(before);
   };
-  for (const fleet::AgentTool& tool : context->services->dependencies.fleet.tools()) {
-    if (!policy.reaches(context->principal, tool.agent, tool.name)) continue;
-    add(tool.raw, tool.agent + "__" + tool.name, policy.tier_of(tool.name, {}));
+  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
+  for (const fleet::AgentPointer& agent : snapshot->agents) {
+    if (agent->tools == nullptr) continue;
+    for (const fleet::Tool& tool : *agent->tools) {
+      if (!policy.reaches(context->principal, agent->id, tool.name)) continue;
+      add(tool.raw, agent->id + "__" + tool.name, policy.tier_of(tool.name, {}));
+    }
   }
   if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
     std::shared_ptr<const upstreams::Listing> listing = servers->listing();

@@ -204,7 +204,8 @@ TEST_F(MethodsTest, APageGoesOnWhereTheLastOneEndedThoughAgentsHaveGone) {
   boost::json::value first = modern("tools/list").result();
   std::string cursor(first.at("nextCursor").as_string());
   std::string last = names(first, "tools").back();
-  std::erase_if(fleet.all_tools, [&](const fleet::AgentTool& tool) { return last.starts_with(tool.agent + "__"); });
+  std::erase_if(fleet.all_tools,
+                [&](const rest::test::AgentTool& tool) { return last.starts_with(tool.agent + "__"); });
   core->fleet_changed();
   Asked second = modern("tools/list", R"({"cursor":")" + cursor + "\"}");
   EXPECT_FALSE(names(second.result(), "tools").empty());

@@ -130,9 +130,9 @@ TEST_F(SubscriptionsTest, TheStateOfAnAgentIsAResourceThatCanBeWatched) {
 TEST_F(SubscriptionsTest, ToolsThatAnAgentNamesAfterItHasComeAreNoticed) {
   start();
   Asked asked = listen(R"({"toolsListChanged":true})");
-  std::vector<fleet::AgentTool> before = fleet.all_tools;
+  std::vector<rest::test::AgentTool> before = fleet.all_tools;
   add_agent("edge-3");
-  std::vector<fleet::AgentTool> after = std::exchange(fleet.all_tools, before);
+  std::vector<rest::test::AgentTool> after = std::exchange(fleet.all_tools, before);
   core->fleet_changed();
   settle();
   EXPECT_EQ(asked.reply->sent_so_far().size(), 1u);

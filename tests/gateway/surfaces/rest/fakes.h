@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,29 +16,55 @@
 
 namespace hive::rest::test {
 
+/// One tool of one agent.
+struct AgentTool {
+  std::string agent;
+  std::string name;  ///< without prefix
+  std::string description;
+  std::string raw;  ///< the whole object, name not yet prefixed
+};
+
 /// A fleet of what a test puts into it.
 class FakeFleet final : public fleet::Fleet {
  public:
   std::vector<fleet::AgentStatus> agents;
-  std::vector<fleet::AgentTool> all_tools;
+  std::vector<AgentTool> all_tools;
   /// What an agent says at once to what is sent to it; nothing, when not set.
   std::function<fleet::AgentReply(std::string_view agent, const fleet::AgentRequest&)> reply;
 
   void add(std::shared_ptr<net::ssh::LineChannel>) override {}
-  std::vector<fleet::AgentStatus> snapshot() const override { return agents; }
-  std::optional<fleet::AgentStatus> find(std::string_view agent) const override {
+  fleet::SnapshotPointer snapshot() const override {
+    std::map<std::string, fleet::AgentStatus> by_id;
+    for (const fleet::AgentStatus& each : agents)
+      by_id.emplace(each.id, each);
+    std::map<std::string, fleet::ToolList> tools;
+    for (const AgentTool& each : all_tools)
+      tools[each.agent].push_back({each.name, each.description, each.raw});
+    for (auto& [id, list] : tools) {
+      fleet::AgentStatus& agent = by_id[id];
+      agent.id = id;
+      agent.online = true;
+      agent.tools = std::make_shared<const fleet::ToolList>(std::move(list));
+    }
+    fleet::FleetSnapshot made{.version = 0, .agents = {}};
+    for (auto& [id, agent] : by_id)
+      made.agents.push_back(std::make_shared<const fleet::AgentStatus>(std::move(agent)));
+    return std::make_shared<const fleet::FleetSnapshot>(std::move(made));
+  }
+  fleet::AgentPointer find(std::string_view agent) const override {
     for (const fleet::AgentStatus& each : agents) {
-      if (each.id == agent) return each;
+      if (each.id == agent) return snapshot()->find(agent);
     }
-    return std::nullopt;
+    return nullptr;
   }
-  std::vector<fleet::AgentTool> tools() const override { return all_tools; }
-  bool has_tool(std::string_view agent, std::string_view tool) const override {
-    for (const fleet::AgentTool& each : all_tools) {
-      if (each.agent == agent && each.name == tool) return true;
-    }
-    return false;
+  std::uint64_t wait_online(std::string_view, net::Worker& worker, std::chrono::milliseconds,
+                            fleet::WaitingRoom::Done done) override {
+    worker.post([done = std::move(done)]() mutable { done(fleet::WaitEnd::timed_out); });
+    return 1;
   }
+  void stop_waiting(std::uint64_t) override {}
+  void set_enrolled(std::span<const std::string>) override {}
+  void forget(std::string_view) override {}
   void disconnect(std::string_view, std::string_view) override {}
   std::size_t disconnect_unless(const std::function<bool(const net::ssh::Peer&)>&, std::string_view) override {
     return 0;
