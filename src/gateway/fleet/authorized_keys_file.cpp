@@ -63,7 +63,7 @@ struct KeySet {
   crypto::AuthorizedKeys parsed;
   std::unordered_map<std::string, const crypto::AuthorizedKey*> by_fingerprint;
   std::vector<std::int64_t> expiries;  // sorted
-  std::vector<std::string> agents;  // sorted, each once
+  std::vector<std::string> agents;     // sorted, each once
 
   static std::shared_ptr<const KeySet> parse(std::string text) {
     auto set = std::make_shared<KeySet>();

@@ -63,9 +63,9 @@ class SessionWatchImpl final : public SessionWatch, public std::enable_shared_fr
   net::Worker& worker_;
   Fleet& fleet_;
   AuthorizedKeysFile& keys_;
-  net::Timer timer_;      // on the worker
-  bool failing_ = false;  // this and the next: one look at a time
-  KeyState checked_;      // every session was held against this
+  net::Timer timer_;                                          // on the worker
+  bool failing_ = false;                                      // this and the next: one look at a time
+  KeyState checked_;                                          // every session was held against this
   std::shared_ptr<const std::vector<std::string>> enrolled_;  // was told to the fleet
   std::atomic<bool> stopped_ = false;
 };

@@ -69,7 +69,9 @@ TEST_F(RosterTest, ActivityIsOfTheMomentInWhichItIsRead) {
 TEST_F(RosterTest, KnowsSinceWhenAndWhyAnAgentIsOffline) {
   WallTime first = clock_.wall_now();
   connect("edge-1");
-  roster_.described("edge-1", {.os_version = "Debian"});
+  AgentStatus said;
+  said.os_version = "Debian";
+  roster_.described("edge-1", said);
   clock_.advance(seconds(7));
   roster_.disconnected("edge-1", "nothing heard for 45 s");
   AgentPointer agent = roster_.find("edge-1");

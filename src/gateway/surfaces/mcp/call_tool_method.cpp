@@ -10,6 +10,21 @@ namespace hive::mcp_surface {
 
 namespace {
 
+constexpr std::string_view wait_key = "myrmex-hive/wait_seconds";
+constexpr std::int64_t max_wait_seconds = 86'400;
+
+/// How long a call may wait for an agent that is due back; nullopt where the request says something else than a number
+/// of seconds.
+std::optional<std::chrono::seconds> wait_of(const Exchange& exchange) {
+  auto meta = exchange.parameter("_meta");
+  auto members = meta ? json::parse_object(*meta, mcp::message_limits) : Result<std::vector<json::Member>>();
+  auto raw = members ? json::find(*members, wait_key) : std::nullopt;
+  if (!raw) return std::chrono::seconds(0);
+  auto seconds = json::decode_integer(*raw);
+  if (!seconds || *seconds < 0 || *seconds > max_wait_seconds) return std::nullopt;
+  return std::chrono::seconds(*seconds);
+}
+
 void call_tool_of_agent(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string agent,
                         std::string tool, std::string arguments) {
   if (exchange->is_modern() && exchange->parameter("requestState")) {
@@ -51,6 +66,7 @@ void call_agent(const std::shared_ptr<Server>& server, const ExchangePointer& ex
   call.agent = std::move(agent);
   call.tool = std::move(tool);
   call.arguments = std::move(raw_arguments);
+  call.wait_for_agent = wait_of(*exchange).value_or(std::chrono::seconds(0));
   if (exchange->wants_progress()) {
     call.on_progress = [exchange](std::string_view raw_params) { exchange->progress(raw_params); };
   }
@@ -69,6 +85,11 @@ void call_tool(const std::shared_ptr<Server>& server, const ExchangePointer& exc
       return exchange->fail(protocol::invalid_params_code, "params.arguments must be an object");
     }
     arguments = *raw;
+  }
+  if (!wait_of(*exchange)) {
+    return exchange->fail(
+        protocol::invalid_params_code,
+        fmt::format("params._meta {} must be a whole number from 0 to {}", wait_key, max_wait_seconds));
   }
   auto catalog = server->catalogs->current();
   const Entry* tool = catalog->of(Kind::tools).find(*name);

@@ -120,6 +120,7 @@ void post_call(const ContextPointer& context) {
   call.request_id = context->request_id;
   call.arguments = std::move(request->arguments);
   call.timeout = request->timeout;
+  call.wait_for_agent = request->wait;
   if (prefers_event_stream(context->request->header("accept").value_or(""))) {
     return std::make_shared<StreamedCall>(context)->start(std::move(call));
   }

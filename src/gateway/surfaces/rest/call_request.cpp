@@ -11,8 +11,9 @@ namespace hive::rest {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> known_members = {"name", "arguments", "timeout_ms"};
+constexpr std::array<std::string_view, 4> known_members = {"name", "arguments", "timeout_ms", "wait_seconds"};
 constexpr std::size_t max_name_bytes = 256;
+constexpr std::int64_t max_wait_seconds = 86'400;
 constexpr std::int64_t max_timeout_ms = std::int64_t{24} * 3600 * 1000;
 
 /// The weight of a media range, in thousandths; what is malformed weighs nothing.
@@ -59,11 +60,17 @@ Result<CallRequest> parse_call_request(std::string_view body) {
         return fail(ErrorCode::invalid_argument, "timeout_ms: must be a whole number from 1 to {}", max_timeout_ms);
       }
       request.timeout = std::chrono::milliseconds(*timeout);
+    } else if (member.key == "wait_seconds") {
+      std::optional<std::int64_t> wait = json::decode_integer(member.value);
+      if (!wait || *wait < 0 || *wait > max_wait_seconds) {
+        return fail(ErrorCode::invalid_argument, "wait_seconds: must be a whole number from 0 to {}", max_wait_seconds);
+      }
+      request.wait = std::chrono::seconds(*wait);
     } else {
       std::optional<std::string_view> nearest = nearest_name(member.key, known_members);
-      return fail(
-          ErrorCode::invalid_argument, "{}: unknown member{}", quote(member.key),
-          nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "; known are name, arguments, timeout_ms");
+      return fail(ErrorCode::invalid_argument, "{}: unknown member{}", quote(member.key),
+                  nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
+                          : "; known are name, arguments, timeout_ms, wait_seconds");
     }
   }
   if (request.name.empty()) return fail(ErrorCode::invalid_argument, "name: missing or empty; write AGENT__TOOL");

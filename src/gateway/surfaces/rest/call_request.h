@@ -13,6 +13,7 @@ struct CallRequest {
   std::string name;
   std::string arguments = "{}";          ///< raw JSON object
   std::chrono::milliseconds timeout{0};  ///< 0: not given
+  std::chrono::seconds wait{0};          ///< for the agent
 };
 
 /// Strict: unknown members are refused with the nearest known name, so that a typing error cannot change what a call

@@ -15,9 +15,27 @@ constexpr RoleSet everyone = {Role::admin, Role::operator_, Role::read_only};
 constexpr RoleSet operators = {Role::admin, Role::operator_};
 constexpr RoleSet admins = {Role::admin};
 
-constexpr std::array<QueryParameter, 4> fleet_parameters = {{
-    {"status", "online or stale; anything else means all"},
+constexpr std::array<QueryParameter, 2> status_parameters = {{
+    {"limit", "agents to show: 0 to 1000; without it, all"},
+    {"cursor", "next_cursor of the page before"},
+}};
+
+constexpr std::array<QueryParameter, 3> tools_parameters = {{
+    {"agent", "the agent or server whose tools are wanted; * stands for any characters"},
+    {"limit", "about how many tools to return: 1 to 10000, always all of an agent; without it, all"},
+    {"cursor", "next_cursor of the page before"},
+}};
+
+constexpr std::array<QueryParameter, 9> fleet_parameters = {{
+    {"status",
+     "online, offline, never_connected, flapping, or stale (all that are not online); without limit anything "
+     "else means all"},
     {"tag", "agents with this tag (agent_tags)"},
+    {"id", "agents whose id matches; * stands for any characters"},
+    {"q", "agents with this text in id, address, operating system, version, tags or services, whatever its case"},
+    {"sort", "id, address, os, connected_at or offline_since; with - in front the other way round"},
+    {"limit", "agents on a page: 1 to 1000; without it the answer is one array of all"},
+    {"cursor", "next_cursor of the page before"},
     {"os", "part of the name of the operating system, whatever its case"},
     {"agent", "the agent whose history is wanted; does not filter"},
 }};
@@ -106,7 +124,8 @@ constexpr std::string_view call_schema =
     R"({"type":"object","required":["name"],"additionalProperties":false,"properties":{)"
     R"("name":{"type":"string","description":"AGENT__TOOL, as /api/tools lists it"},)"
     R"("arguments":{"type":["object","null"],"description":"the arguments of the tool"},)"
-    R"("timeout_ms":{"type":"integer","minimum":1,"description":"how long the call may take; without it the gateway's default"}}})";
+    R"("timeout_ms":{"type":"integer","minimum":1,"description":"how long the call may take; without it the gateway's default"},)"
+    R"("wait_seconds":{"type":"integer","minimum":0,"maximum":86400,"description":"how long the call may wait for an agent that is known and offline, before it runs; 0 unless given"}}})";
 
 constexpr std::array table = {
     Route{.method = "GET",
@@ -133,7 +152,8 @@ constexpr std::array table = {
           .path = "/api/status",
           .roles = everyone,
           .handler = get_status,
-          .summary = "The agents and the gateway's own state"},
+          .summary = "The agents and the gateway's own state",
+          .parameters = status_parameters},
     Route{.method = "GET",
           .path = "/api/fleet",
           .roles = everyone,
@@ -144,7 +164,8 @@ constexpr std::array table = {
           .path = "/api/tools",
           .roles = everyone,
           .handler = get_tools,
-          .summary = "The tools of all agents that are online"},
+          .summary = "The tools of all agents that are online",
+          .parameters = tools_parameters},
     Route{.method = "POST",
           .path = "/api/call",
           .roles = operators,

@@ -1,43 +1,16 @@
-#include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "base/strings.h"
-#include "gateway/surfaces/rest/access_refusal.h"
+#include "gateway/surfaces/rest/agent_json.h"
 #include "gateway/surfaces/rest/endpoints.h"
 #include "gateway/surfaces/rest/object_writer.h"
 #include "gateway/surfaces/rest/upstream_json.h"
-#include "net/http/ascii.h"
 #include "protocol/json.h"
 
 namespace hive::rest {
 
 namespace {
-
-std::string os_text(const fleet::AgentStatus& agent) {
-  return agent.os_version.empty() ? "Loading..." : agent.os_version;
-}
-
-void append_own_fields(ObjectWriter& object, const fleet::AgentStatus& agent) {
-  object.text("agent_version", agent.agent_version)
-      .text("software", agent.software)
-      .text("key_fingerprint", agent.key_fingerprint)
-      .number("calls_in_flight", agent.calls_in_flight())
-      .number("draining_sessions", agent.draining_sessions());
-  if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
-}
-
-void append_status(std::string& out, const fleet::AgentStatus& agent) {
-  out += '{';
-  ObjectWriter object(out);
-  object.text("id", agent.id)
-      .text("ip", agent.address)
-      .text("os_version", os_text(agent))
-      .texts("running_services", agent.running_services)
-      .texts("open_ports", agent.open_ports)
-      .boolean("online", agent.online);
-  if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
-  append_own_fields(object, agent);
-  out += '}';
-}
 
 void append_gateway(ObjectWriter& object, const Context& context) {
   const Services& services = *context.services;
@@ -76,70 +49,28 @@ std::size_t pending_approvals(const Context& context) {
   return approvals->list(context.principal, true).size();
 }
 
-using net::http::to_lower;
+/// Which agents GET /api/status is to show: all of them, or a page of `limit` behind the one that a page ended with.
+struct StatusPage {
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
+  std::string after;
 
-/// What GET /api/fleet is asked for.
-struct FleetQuery {
-  std::string status;
-  std::string tag;
-  std::string os;
-
-  explicit FleetQuery(const net::http::Request& request)
-      : status(to_lower(request.query_parameter("status").value_or(""))),
-        tag(request.query_parameter("tag").value_or("")),
-        os(to_lower(request.query_parameter("os").value_or(""))) {}
-
-  [[nodiscard]] bool admits(const fleet::AgentStatus& agent, const std::vector<std::string>& tags) const {
-    if (status == "online" && !agent.online) return false;
-    if (status == "stale" && agent.online) return false;
-    if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) return false;
-    return os.empty() || to_lower(os_text(agent)).find(os) != std::string::npos;
+  static Result<StatusPage> parse(const net::http::Request& request) {
+    constexpr std::int64_t max_limit = 1000;
+    StatusPage page;
+    if (auto limit = request.query_parameter("limit")) {
+      std::optional<std::int64_t> number = parse_int64(*limit);
+      if (!number || *number < 0 || *number > max_limit) {
+        return fail(ErrorCode::invalid_argument, "query parameter limit: not a whole number from 0 to {}", max_limit);
+      }
+      page.limit = static_cast<std::size_t>(*number);
+    }
+    page.after = request.query_parameter("cursor").value_or("");
+    if (!page.after.empty() && !check_agent_id(page.after)) {
+      return fail(ErrorCode::invalid_argument, "query parameter cursor: not the next_cursor of a page");
+    }
+    return page;
   }
 };
-
-void append_fleet_entry(std::string& out, const fleet::AgentStatus& agent, const std::vector<std::string>& tags,
-                        std::string_view gateway_id, bool with_history) {
-  out += '{';
-  ObjectWriter object(out);
-  object.text("id", agent.id)
-      .text("ip", agent.address)
-      .text("os", os_text(agent))
-      .texts("services", agent.running_services)
-      .texts("ports", agent.open_ports)
-      .texts("tags", tags)
-      .boolean("online", agent.online);
-  if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
-  object.raw("latest_metrics", "null").number("history_len", 0);
-  if (with_history) object.raw("history", "[]");
-  object.text("gateway", gateway_id);
-  append_own_fields(object, agent);
-  out += '}';
-}
-
-/// The tool as its agent or server described it, under its full name, with what is known of its tier. What is not an
-/// object with a name is left out: no client could call it.
-bool append_tool(std::string& out, std::string_view raw, std::string_view full_name, protocol::Tier tier) {
-  auto members = json::parse_object(raw, {.max_bytes = raw.size()});
-  auto name = members ? json::find(*members, "name") : std::nullopt;
-  if (!name) return false;
-  auto name_begin = static_cast<std::size_t>(name->data() - raw.data());
-  out += raw.substr(0, name_begin);
-  json::append_string(out, full_name);
-  std::string_view rest = raw.substr(name_begin + name->size());
-  rest.remove_suffix(rest.size() - rest.rfind('}'));
-  out += rest;
-  if (!json::find(*members, "annotations")) {
-    out += tier == protocol::Tier::read ? R"(,"annotations":{"readOnlyHint":true})"
-                                        : R"(,"annotations":{"readOnlyHint":false,"destructiveHint":true})";
-  }
-  if (!json::find(*members, "_meta")) {
-    out += R"(,"_meta":{"myrmex-hive/tier":")";
-    out += protocol::to_string(tier);
-    out += "\"}";
-  }
-  out += '}';
-  return true;
-}
 
 }  // namespace
 
@@ -179,12 +110,25 @@ void get_whoami(const ContextPointer& context) {
 }
 
 void get_status(const ContextPointer& context) {
+  Result<StatusPage> page = StatusPage::parse(*context->request);
+  if (!page) return context->refuse({400, "invalid_query", page.error().message});
   std::string body = R"({"agents":[)";
+  AgentCounts counts;
+  std::string_view last;
+  std::optional<std::string_view> next_cursor;
+  std::size_t shown = 0;
   fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
   for (const fleet::AgentPointer& agent : snapshot->agents) {
     if (!context->settings->policy->reaches(context->principal, agent->id)) continue;
-    if (!body.ends_with('[')) body += ',';
+    counts.add(*agent);
+    if (next_cursor || agent->id <= page->after) continue;
+    if (shown == page->limit) {
+      next_cursor = last;
+      continue;
+    }
+    if (shown++ > 0) body += ',';
     append_status(body, *agent);
+    last = agent->id;
   }
   body += R"(],"upstreams":[)";
   if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
@@ -194,58 +138,10 @@ void get_status(const ContextPointer& context) {
   }
   body += ']';
   ObjectWriter object(body);
-  object.number("pending_approvals", pending_approvals(*context));
+  object.raw("counts", counts.json()).number("pending_approvals", pending_approvals(*context));
+  if (next_cursor) object.text("next_cursor", *next_cursor);
   append_gateway(object, *context);
   context->respond_json(body + "}\n");
-}
-
-void get_fleet(const ContextPointer& context) {
-  const config::GatewayConfig& config = *context->settings->config;
-  static const std::vector<std::string> no_tags;
-  FleetQuery query(*context->request);
-  const policy::Policy& policy = *context->settings->policy;
-  std::string history_of = context->request->query_parameter("agent").value_or("");
-  if (!history_of.empty() && !policy.reaches(context->principal, history_of)) {
-    return refuse_access(*context, "scope", "GET /api/fleet of agent " + quote(history_of),
-                         fmt::format("this credential does not reach the agent {}", quote(history_of)));
-  }
-  std::string body = "[";
-  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
-  for (const fleet::AgentPointer& each : snapshot->agents) {
-    const fleet::AgentStatus& agent = *each;
-    auto tags = config.agent_tags.find(agent.id);
-    const std::vector<std::string>& agent_tags = tags == config.agent_tags.end() ? no_tags : tags->second;
-    if (!query.admits(agent, agent_tags) || !policy.reaches(context->principal, agent.id)) continue;
-    if (body.size() > 1) body += ',';
-    append_fleet_entry(body, agent, agent_tags, config.gateway_id, agent.id == history_of);
-  }
-  context->respond_json(body + "]\n");
-}
-
-void get_tools(const ContextPointer& context) {
-  const policy::Policy& policy = *context->settings->policy;
-  std::string body = R"({"tools":[)";
-  auto add = [&](std::string_view raw, std::string_view full_name, protocol::Tier tier) {
-    std::size_t before = body.size();
-    if (!body.ends_with('[')) body += ',';
-    if (!append_tool(body, raw, full_name, tier)) body.resize(before);
-  };
-  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
-  for (const fleet::AgentPointer& agent : snapshot->agents) {
-    if (agent->tools == nullptr) continue;
-    for (const fleet::Tool& tool : *agent->tools) {
-      if (!policy.reaches(context->principal, agent->id, tool.name)) continue;
-      add(tool.raw, agent->id + "__" + tool.name, policy.tier_of(tool.name, {}));
-    }
-  }
-  if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
-    std::shared_ptr<const upstreams::Listing> listing = servers->listing();
-    for (const upstreams::Item& tool : listing->tools) {
-      if (!policy.reaches(context->principal, tool.upstream, tool.name)) continue;
-      add(tool.raw, tool.public_name, policy.tier_of_upstream(tool.name));
-    }
-  }
-  context->respond_json(body + "]}\n");
 }
 
 }  // namespace hive::rest
