@@ -258,6 +258,22 @@ const benches = {
     // A thousand times as many cost a few more misses of the processor's caches and nothing else.
     target('of the decisions a second with 10 of each', `${Math.round(flat * 100)} %`, flat >= 0.3, 'at least 30 %');
   },
+
+  async fleet() {
+    console.log('\nLooking at the fleet, processor time of one core');
+    const output = await run(path.join(folder, 'fleet_bench'), options.quick ? ['--quick'] : []);
+    for (const line of output.trimEnd().split('\n')) console.log(`  ${line}`);
+    const milliseconds = (what) => Number(output.match(new RegExp(`^ *10000 agents +${what} +([\\d.]+) ms`, 'm'))?.[1]);
+    for (const [what, text, limit] of [
+      ['a change and the snapshot after it', 'a change and the snapshot after it', 2],
+      ['a page of 100 of 10,000 agents', 'GET /api/fleet\\?limit=100', 5],
+      ['the first page of tools/list after a change', 'tools/list after a change, its first page', 10],
+      ['10,000 agents read at the start', 'read at the start', 500],
+    ]) {
+      const cost = milliseconds(text);
+      target(what, `${cost} ms`, cost <= limit, `at most ${limit} ms`);
+    }
+  },
 };
 
 benches.salvage = () => salvage({ target, quick: options.quick });

@@ -19,6 +19,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   memory     the gateway with idle agents, and an agent
   audit      entries made durable and verified a second
   policy     who may do what: decisions a second for growing numbers of tokens and agents
+  fleet      looking at fleets of 100, 1,000 and 10,000 agents: snapshot, pages, search, tools, what is kept on disk
   salvage    saving a container's root, next to cp -a, and the request that finds nothing to do (root)
   swarm      all four that follow, of a large fleet in one process
   online     what 10,000 agents cost a gateway that has nothing to do, and a call to one of them
@@ -55,7 +56,7 @@ while [ $# -gt 0 ]; do
       arguments+=("$1" "$2") && shift
       ;;
     swarm | online | restart | scattered | churn | network) arguments+=("$1") ;;
-    calls | mcp | streams | lists | commands | fan-out | memory | audit | policy | salvage) arguments+=("$1") ;;
+    calls | mcp | streams | lists | commands | fan-out | memory | audit | policy | salvage | fleet) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
   shift

@@ -54,6 +54,7 @@ Examples:
   myrmex call edge-1__run_command --arguments '{"name": "df", "args": ["-h"]}'
   myrmex call --agent edge-1 --tool read_logs lines=20
   myrmex call edge-1__run_command name=sleep args=60 --timeout 90 --progress
+  myrmex call edge-1__get_metrics --wait-online 5m
   myrmex call edge-1__run_command name=systemctl args=restart args=nginx --wait
   myrmex call --tag web run_command name=uptime --group
   myrmex call --all get_metrics -o json | jq -c '[.agent, .outcome]'
@@ -74,6 +75,7 @@ struct Program {
   Context context;
   int exit_code = 0;
   CallOptions call;
+  AgentFilter agents;
   std::string tools_agent;
   std::string shell;
   std::string completion_kind;
@@ -89,6 +91,25 @@ Result<std::chrono::milliseconds> parse_seconds(const std::string& text) {
                 quote(text));
   }
   return std::chrono::milliseconds(static_cast<long long>(seconds * 1000));
+}
+
+/// "30", "30s", "5m" or "1h".
+Result<std::chrono::seconds> parse_patience(std::string_view text) {
+  std::string_view digits = text;
+  std::int64_t unit = 1;
+  for (const auto& [suffix, seconds] : {std::pair('s', 1), std::pair('m', 60), std::pair('h', 3600)}) {
+    if (!digits.ends_with(suffix)) continue;
+    digits.remove_suffix(1);
+    unit = seconds;
+    break;
+  }
+  std::optional<std::int64_t> number = parse_int64(digits);
+  constexpr std::int64_t longest = 86'400;
+  if (!number || *number < 1 || *number > longest || *number * unit > longest) {
+    return fail(ErrorCode::invalid_argument, "--wait-online: {} is not a time such as 30s, 5m or 1h, at most a day",
+                quote(text));
+  }
+  return std::chrono::seconds(*number * unit);
 }
 
 bool wants_color(const Program& program) {
@@ -125,15 +146,34 @@ void add_global_options(Program& program) {
       ->type_name("SECONDS");
 }
 
+void add_agents_command(Program& program) {
+  CLI::App* agents = program.app.add_subcommand("agents", "the agents, with tags, ports and services");
+  AgentFilter& filter = program.agents;
+  agents->add_option("--status", filter.status, "online, offline, never_connected, flapping, or stale: not online")
+      ->check(CLI::IsMember({"online", "offline", "never_connected", "flapping", "stale"}).description(""))
+      ->type_name("STATUS");
+  agents->add_option("--tag", filter.tag, "only agents with this tag")->type_name("TAG");
+  agents->add_option("--match", filter.id, "only agents whose id matches; * stands for any characters")
+      ->type_name("PATTERN");
+  agents->add_option("--search", filter.search, "only agents with this text in id, address, system, tags or services")
+      ->type_name("TEXT");
+  agents->add_option("--sort", filter.sort, "id, address, os, connected_at or offline_since; -KEY: the other way round")
+      ->type_name("KEY");
+  agents->add_option("--limit", filter.limit, "at most so many agents")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->type_name("COUNT");
+  agents->require_subcommand(0, 1);
+  agents->callback([agents, list = interruptible(program.context, program.exit_code,
+                                                 [&filter](Context& context) { return run_agents(context, filter); })] {
+    if (agents->get_subcommands().empty()) list();
+  });
+}
+
 void add_fleet_commands(Program& program) {
   CLI::App& app = program.app;
   app.add_subcommand("status", "agents and upstream servers at a glance")
       ->callback(interruptible(program.context, program.exit_code, run_status));
-  CLI::App* agents = app.add_subcommand("agents", "the agents, with ports and services");
-  agents->require_subcommand(0, 1);
-  agents->callback([agents, list = interruptible(program.context, program.exit_code, run_agents)] {
-    if (agents->get_subcommands().empty()) list();
-  });
+  add_agents_command(program);
   add_upstream_commands(app, program.context, program.exit_code);
   CLI::App* tools = app.add_subcommand("tools", "the tools that can be called");
   tools->add_option("--agent", program.tools_agent, "only the tools of this agent")->type_name("AGENT");
@@ -145,6 +185,15 @@ void add_fleet_commands(Program& program) {
   add_call_words(*call, options.call);
   call->add_flag("--progress,--follow", options.progress, "print the output while the tool runs");
   call->add_flag("--raw", options.raw, "the text as it came, byte for byte; not to a terminal");
+  call->add_option_function<std::string>(
+          "--wait-online",
+          [&options](const std::string& text) {
+            auto wait = parse_patience(text);
+            if (!wait) throw CLI::ValidationError(wait.error().message, CLI::ExitCodes::ValidationError);
+            options.wait_online = *wait;
+          },
+          "when the agent is offline, wait for it: 30s, 5m; the gateway's max_agent_wait_seconds is the limit")
+      ->type_name("TIME");
   add_wait_option(
       *call, options.wait,
       "when it waits for an approval, wait for that and for the result; --wait=SECONDS: no longer than that");

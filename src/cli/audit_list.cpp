@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/json_fields.h"
 #include "cli/json_text.h"
+#include "cli/url_text.h"
 #include "gateway/audit/entry.h"
 
 namespace hive::cli {
@@ -56,16 +57,6 @@ Result<std::string> page_table(const audit::Page& page, const std::string& sourc
 
 std::string older_entries(std::uint64_t before_seq) {
   return fmt::format("older entries: --before {}", before_seq);
-}
-
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  for (char c : text) {
-    bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                    c == '_' || c == '.' || c == '~';
-    encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
 }
 
 std::string audit_path(const audit::Query& query) {

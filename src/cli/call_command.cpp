@@ -14,11 +14,13 @@ namespace hive::cli {
 
 namespace {
 
-std::string request_body(const CallPlan& plan, std::string_view arguments, const GlobalOptions& options) {
+std::string request_body(const CallPlan& plan, std::string_view arguments, const GlobalOptions& options,
+                         std::chrono::seconds wait_online) {
   std::string body = "{\"name\":" + json::encode_string(plan.tool);
   body += ",\"arguments\":";
   body += arguments;
   if (options.timeout) body += fmt::format(",\"timeout_ms\":{}", options.timeout->count());
+  if (wait_online.count() > 0) body += fmt::format(",\"wait_seconds\":{}", wait_online.count());
   return body + "}";
 }
 
@@ -72,6 +74,7 @@ ExitCode run_call(Context& context, const CallOptions& options) {
   if (auto refused = refuse_raw_on_terminal(context, options.raw, "call")) return fail_call(context, *refused);
   auto plan = make_call_plan(options.call, "call");
   if (!plan) return fail_call(context, {ExitCode::usage, plan.error().message});
+  plan->may_wait = options.wait_online.count() > 0;
   auto gateway = context.gateway();
   if (!gateway) return fail_call(context, gateway.error());
   auto arguments = planned_arguments(*gateway, *plan, "call");
@@ -79,9 +82,10 @@ ExitCode run_call(Context& context, const CallOptions& options) {
 
   ProgressPrinter progress;
   std::string streamed_answer;
-  GatewayClient::CallRequest request{.body = request_body(*plan, *arguments, context.options),
+  GatewayClient::CallRequest request{.body = request_body(*plan, *arguments, context.options, options.wait_online),
                                      .timeout = context.options.timeout.value_or(std::chrono::milliseconds(0)),
-                                     .on_event = nullptr};
+                                     .on_event = nullptr,
+                                     .wait = options.wait_online};
   if (options.progress) {
     request.on_event = [&](std::string_view name, std::string_view data) {
       if (name == "result") {

@@ -16,6 +16,8 @@ struct CallOptions {
   bool raw = false;
   /// nullopt: do not wait for an approval. Zero: wait until the request has ended.
   std::optional<std::chrono::milliseconds> wait;
+  /// How long to wait for an agent that is offline.
+  std::chrono::seconds wait_online{0};
   FanOutOptions fan_out;
 };
 

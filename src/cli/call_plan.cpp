@@ -7,6 +7,8 @@
 #include "cli/explanation.h"
 #include "cli/fleet_view.h"
 #include "cli/standard_input.h"
+#include "cli/url_text.h"
+#include "protocol/tools.h"
 
 namespace hive::cli {
 
@@ -61,7 +63,8 @@ std::optional<Failure> refused_by_first_gates(const GatewayClient& gateway, cons
 std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway, const CallPlan& plan,
                                                     std::string_view command) {
   bool is_needed = needs_schema(plan.words);
-  auto body = gateway.get_json("/api/tools");
+  std::string_view agent = std::string_view(plan.tool).substr(0, plan.tool.find("__"));
+  auto body = gateway.get_json("/api/tools?agent=" + percent_encoded(agent));
   if (!body) {
     if (!is_needed && body.error().code != ExitCode::interrupted) return "";
     body.error().message = "the tools could not be read, so the arguments have no types and the call was not sent: " +
@@ -79,6 +82,8 @@ std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway
   auto found = std::ranges::find(*tools, plan.tool, &ToolView::name);
   if (found != tools->end()) return found->input_schema;
   if (!is_needed) return "";
+  const protocol::ToolDescription* built_in = protocol::find_builtin_tool(plan.tool.substr(agent.size() + 2));
+  if (plan.may_wait && built_in != nullptr) return std::string(built_in->input_schema);
   if (auto refused = refused_by_first_gates(gateway, plan.tool)) return std::unexpected(*std::move(refused));
   return std::unexpected(not_offered(command, plan.tool, *tools));
 }

@@ -22,6 +22,8 @@ struct CallPlan {
   std::string tool;
   std::string base = "{}";
   std::vector<std::string> words;
+  /// The agent may be offline when the call is made, and then lists no tools: those that every agent has are known.
+  bool may_wait = false;
 };
 
 /// Whether a text can be AGENT__TOOL.

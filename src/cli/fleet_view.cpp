@@ -54,7 +54,33 @@ Result<AgentView> parse_agent(std::string_view raw) {
   agent.ports = TRY(texts_of(members, "open_ports"));
   if (auto online = json::find(members, "online")) agent.online = json::decode_boolean(*online).value_or(true);
   agent.last_seen = text_of(members, "last_seen");
+  agent.offline_since = text_of(members, "offline_since");
+  agent.has_connected = text_of(members, "status") != "never_connected";
+  agent.tags = TRY(texts_of(members, "tags"));
+  if (auto flapping = json::find(members, "flapping"); flapping && json::is_object(*flapping)) {
+    Members details = TRY(json::parse_object(*flapping, answer_limits));
+    agent.flapping_since = text_of(details, "since");
+    auto contested = json::find(details, "contested");
+    agent.contested = contested && json::decode_boolean(*contested) == true;
+  }
   return agent;
+}
+
+std::int64_t number_of(const Members& members, std::string_view key) {
+  auto raw = json::find(members, key);
+  return raw ? json::decode_integer(*raw).value_or(0) : 0;
+}
+
+/// Gateways of the reference do not count for us.
+FleetCounts counted(const std::vector<AgentView>& agents) {
+  FleetCounts counts;
+  for (const AgentView& agent : agents) {
+    ++counts.total;
+    if (agent.online) ++counts.online;
+    if (!agent.has_connected) ++counts.never_connected;
+    if (!agent.flapping_since.empty()) ++counts.flapping;
+  }
+  return counts;
 }
 
 bool belongs_to(std::string_view tool, std::string_view agent) {
@@ -72,10 +98,22 @@ Result<FleetView> parse_fleet(std::string_view body) {
     fleet.upstreams.push_back(TRY(parse_upstream(raw)));
   fleet.raw_agents = raw_array(members, "agents");
   fleet.raw_upstreams = raw_array(members, "upstreams");
-  if (auto pending = json::find(members, "pending_approvals")) {
-    fleet.pending_approvals = json::decode_integer(*pending).value_or(0);
+  fleet.pending_approvals = number_of(members, "pending_approvals");
+  fleet.next_cursor = text_of(members, "next_cursor");
+  fleet.counts = counted(fleet.agents);
+  if (auto raw = json::find(members, "counts"); raw && json::is_object(*raw)) {
+    Members counts = TRY(json::parse_object(*raw, answer_limits));
+    fleet.counts = {.total = number_of(counts, "total"),
+                    .online = number_of(counts, "online"),
+                    .never_connected = number_of(counts, "never_connected"),
+                    .flapping = number_of(counts, "flapping")};
   }
   return fleet;
+}
+
+std::string next_cursor_of(std::string_view body) {
+  auto members = json::parse_object(body, answer_limits);
+  return members ? text_of(*members, "next_cursor") : "";
 }
 
 Result<std::vector<ToolView>> parse_tools(std::string_view body) {
@@ -94,7 +132,7 @@ Result<std::string> tools_of_agent(std::string_view body, std::string_view agent
   std::string kept = "[";
   for (std::string_view raw : TRY(elements_of(members, "tools"))) {
     Members tool = TRY(object_of(raw, "tool entry"));
-    if (!belongs_to(text_of(tool, "name"), agent)) continue;
+    if (!agent.empty() && !belongs_to(text_of(tool, "name"), agent)) continue;
     if (kept.size() > 1) kept += ',';
     kept += raw;
   }

@@ -169,6 +169,7 @@ std::expected<net::http::ClientResponse, Failure> GatewayClient::call(CallReques
   request.body = std::move(call.body);
   request.headers.emplace_back("Content-Type", "application/json");
   if (call.timeout.count() > 0) request.timeout = call.timeout + answer_grace;
+  request.timeout += call.wait;
   std::unique_ptr<net::http::EventStreamReader> events;
   if (call.on_event) {
     events = std::make_unique<net::http::EventStreamReader>(

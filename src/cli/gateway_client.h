@@ -49,6 +49,8 @@ class GatewayClient {
     std::chrono::milliseconds timeout{0};  ///< that the gateway allows the call; 0: its default
     /// Set to get the call's events while it runs (name, data); the last one of a call is named "result".
     std::function<void(std::string_view, std::string_view)> on_event;
+    /// That the call may wait for its agent before that.
+    std::chrono::milliseconds wait{0};
     /// Of the whole answer; a stream is handed on and not kept.
     std::size_t max_bytes = std::size_t{64} << 20;
   };

@@ -149,6 +149,47 @@ TEST_F(AppTest, AgentsAndUpstreamsPrintTheirPartOfTheStatus) {
   EXPECT_THAT(run({"upstreams", "-o", "json"}).out, StartsWith("[\n  {\n    \"name\": \"git\""));
 }
 
+TEST_F(AppTest, AgentsAreAskedForPageByPageAndWithTheFilters) {
+  gateway_.answers["/api/status?limit=1000&tag=lab%20a&id=edge-%2A&sort=-os"] = {
+      200, R"({"agents":[{"id":"edge-1","online":true,"tags":["lab a"]}],"counts":{"total":2},"next_cursor":"c1"})"};
+  gateway_.answers["/api/status?limit=1000&tag=lab%20a&id=edge-%2A&sort=-os&cursor=c1"] = {
+      200, R"({"agents":[{"id":"edge-2","status":"never_connected","online":false}],"counts":{"total":2}})"};
+  std::vector<std::string> words = {"agents", "--tag", "lab a", "--match", "edge-*", "--sort=-os"};
+  ProgramRun shown = run(words);
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("TAGS"), HasSubstr("lab a"), HasSubstr("never connected")));
+  words.insert(words.end(), {"-o", "json"});
+  EXPECT_THAT(run(words).out, AllOf(HasSubstr("\"edge-1\""), HasSubstr("\"edge-2\"")));
+}
+
+TEST_F(AppTest, NoMoreAgentsAreAskedForThanAreWanted) {
+  gateway_.answers["/api/status?limit=1"] = {
+      200, R"({"agents":[{"id":"edge-1","online":true}],"counts":{"total":9},"next_cursor":"c1"})"};
+  EXPECT_THAT(run({"agents", "--limit", "1"}).out, HasSubstr("... and 8 more"));
+}
+
+TEST_F(AppTest, AFleetWithoutEndIsAnError) {
+  gateway_.answers["/api/status"] = {200, R"({"agents":[{"id":"edge-1"}],"next_cursor":"again"})"};
+  EXPECT_EQ(run({"agents"}).exit_code, 1);
+}
+
+TEST_F(AppTest, AgentsThatFlapAreShownSo) {
+  gateway_.answers["/api/status"] = {
+      200,
+      R"({"agents":[{"id":"a","online":true,"flapping":{"since":"2026-11-30T12:00:00Z","contested":true}},)"
+      R"({"id":"b","online":false,"offline_since":"2026-11-30T12:00:01Z","flapping":{"since":"2026-11-30T11:00:00Z"}}]})"};
+  EXPECT_THAT(run({"agents"}).out, AllOf(HasSubstr("online, CONTESTED since 2026-11-30T12:00:00Z"),
+                                         HasSubstr("offline since 2026-11-30T12:00:01Z, flapping since")));
+  EXPECT_THAT(run({"status"}).out, HasSubstr("1 online, 1 offline, 2 flapping"));
+}
+
+TEST_F(AppTest, AStatusOfManyAgentsShowsTheFirst) {
+  gateway_.answers["/api/status?limit=50"] = {
+      200, R"({"agents":[{"id":"edge-1","online":true}],"counts":{"total":10000,"online":9990,"never_connected":3}})"};
+  EXPECT_THAT(run({"status"}).out, AllOf(HasSubstr("9990 online, 7 offline, 3 never connected"),
+                                         HasSubstr("... and 9999 more: `myrmex agents` lists them")));
+}
+
 TEST_F(AppTest, EmptyListsSayWhatToDo) {
   gateway_.answers["/api/status"] = {200, R"({"agents":null,"upstreams":null})"};
   gateway_.answers["/api/tools"] = {200, R"({"tools":[]})"};
@@ -167,6 +208,12 @@ TEST_F(AppTest, ToolsCanBeFilteredByAgent) {
             "{\"tools\":[{\"name\":\"edge-2__get_metrics\",\"description\":\"Reads metrics\"}]}\n");
   EXPECT_EQ(run({"tools", "--agent", "edge-9"}).exit_code, 5);
   EXPECT_EQ(run({"tools", "-o", "json"}).out, std::string(tools_body) + "\n");
+}
+
+TEST_F(AppTest, ToolsComePageByPage) {
+  gateway_.answers["/api/tools?limit=5000"] = {200, R"({"tools":[{"name":"a__t"}],"next_cursor":"a"})"};
+  gateway_.answers["/api/tools?limit=5000&cursor=a"] = {200, R"({"tools":[{"name":"b__t"}],"next_cursor":null})"};
+  EXPECT_EQ(run({"tools", "-o", "json"}).out, "{\"tools\":[{\"name\":\"a__t\"},{\"name\":\"b__t\"}]}\n");
 }
 
 TEST_F(AppTest, RemoteNamesCannotSteerTheTerminal) {

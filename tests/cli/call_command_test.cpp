@@ -55,6 +55,16 @@ TEST_F(CallTest, SendsTheToolAndItsArguments) {
   EXPECT_EQ(gateway_.last_body(), R"({"name":"edge-1__read_logs","arguments":{"lines":20}})");
 }
 
+TEST_F(CallTest, WaitsForAnAgentThatIsOffline) {
+  ProgramRun called = run({"away__run_command", "name=df", "args=-h", "--wait-online", "5m"});
+  EXPECT_EQ(called.exit_code, 0) << called.error;
+  EXPECT_EQ(gateway_.last_body(),
+            R"({"name":"away__run_command","arguments":{"name":"df","args":["-h"]},"wait_seconds":300})");
+  EXPECT_EQ(run({"away__run_command", "name=df"}).exit_code, 5) << "without it, nothing is sent";
+  for (const char* time : {"0", "x", "2d", "25h", "-5", "1.5"})
+    EXPECT_EQ(run({"away__run_command", std::string("--wait-online=") + time}).exit_code, 2) << time;
+}
+
 TEST_F(CallTest, TypesTheWordsByTheToolsSchema) {
   run({"e__run_command", "name=sleep", "args=5"});
   EXPECT_EQ(gateway_.last_body(), R"({"name":"e__run_command","arguments":{"name":"sleep","args":["5"]}})");

@@ -91,6 +91,7 @@ class FakeGateway {
             path = path.substr(0, path.find(' '));
             requests.push_back(request);
             auto found = answers.find(path);
+            if (found == answers.end()) found = answers.find(path.substr(0, path.find('?')));
             const Answer& answer = found == answers.end() ? not_found : found->second;
             peer.answer(answer.status, answer.body, answer.headers);
           }

@@ -70,7 +70,7 @@ std::string AgentCounts::json() const {
   return text + "}";
 }
 
-void append_status(std::string& out, const fleet::AgentStatus& agent) {
+void append_status(std::string& out, const fleet::AgentStatus& agent, const std::vector<std::string>& tags) {
   out += '{';
   ObjectWriter object(out);
   object.text("id", agent.id)
@@ -78,6 +78,7 @@ void append_status(std::string& out, const fleet::AgentStatus& agent) {
       .text("os_version", os_text(agent))
       .texts("running_services", agent.running_services)
       .texts("open_ports", agent.open_ports)
+      .texts("tags", tags)
       .boolean("online", agent.online);
   append_time(object, "last_seen", agent.seen());
   append_own_fields(object, agent);

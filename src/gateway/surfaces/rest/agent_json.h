@@ -28,7 +28,7 @@ struct AgentCounts {
 };
 
 /// An agent as GET /api/status shows it.
-void append_status(std::string& out, const fleet::AgentStatus& agent);
+void append_status(std::string& out, const fleet::AgentStatus& agent, const std::vector<std::string>& tags);
 
 /// An agent as GET /api/fleet shows it.
 void append_fleet_entry(std::string& out, const fleet::AgentStatus& agent, const std::vector<std::string>& tags,

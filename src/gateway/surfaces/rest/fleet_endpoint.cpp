@@ -7,16 +7,21 @@ namespace hive::rest {
 
 namespace {
 
-std::string page_body(const Context& context, const FleetQuery& query, const FleetQuery::Page& page,
-                      std::string_view history_of) {
-  std::string body = R"({"agents":[)";
+std::string agents_json(const Context& context, const FleetQuery& query, const FleetQuery::Page& page,
+                        std::string_view history_of) {
+  std::string body = "[";
   for (const fleet::AgentPointer& agent : page.agents) {
     if (!body.ends_with('[')) body += ',';
     append_fleet_entry(body, *agent, query.tags_of(agent->id), context.settings->config->gateway_id,
                        agent->id == history_of);
   }
-  body += ']';
+  return body + "]";
+}
+
+std::string page_body(std::string_view agents, const FleetQuery::Page& page) {
+  std::string body = "{";
   ObjectWriter object(body);
+  object.raw("agents", agents);
   page.counts.append_to(object);
   if (page.next_cursor.empty()) {
     object.raw("next_cursor", "null");
@@ -39,17 +44,10 @@ void get_fleet(const ContextPointer& context) {
   }
   auto is_visible = [&](const fleet::AgentStatus& agent) { return policy.reaches(context->principal, agent.id); };
   fleet::SnapshotPointer fleet = context->services->dependencies.fleet.snapshot();
-  if (query->has_pages()) {
-    return context->respond_json(page_body(*context, *query, query->page_of(*fleet, is_visible), history_of));
-  }
-  std::string body = "[";
-  for (const fleet::AgentPointer& agent : fleet->agents) {
-    if (!query->admits(*agent) || !is_visible(*agent)) continue;
-    if (body.size() > 1) body += ',';
-    append_fleet_entry(body, *agent, query->tags_of(agent->id), context->settings->config->gateway_id,
-                       agent->id == history_of);
-  }
-  context->respond_json(body + "]\n");
+  FleetQuery::Page page = query->page_of(*fleet, is_visible);
+  std::string agents = agents_json(*context, *query, page, history_of);
+  // The reference's shape is the plain array.
+  context->respond_json(query->has_pages() ? page_body(agents, page) : std::move(agents) + "\n");
 }
 
 }  // namespace hive::rest

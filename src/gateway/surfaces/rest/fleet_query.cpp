@@ -173,7 +173,13 @@ FleetQuery::Page FleetQuery::page_of(const fleet::FleetSnapshot& fleet,
     if (!admits(*agent) || !is_visible(*agent)) continue;
     page.counts.add(*agent);
     // The fleet is sorted by id already.
-    if (key_ == Key::id && !is_descending_ && found.size() > limit_) continue;
+    if (key_ == Key::id && !is_descending_) {
+      if (limit_ == 0) {
+        page.agents.push_back(agent);
+        continue;
+      }
+      if (found.size() > limit_) continue;
+    }
     Place place{key_of(*agent), agent->id};
     if (is_behind_cursor(place)) found.emplace_back(std::move(place), &agent);
   }

@@ -15,7 +15,7 @@
 
 namespace hive::rest {
 
-/// What GET /api/fleet is asked for.
+/// Which agents GET /api/fleet and GET /api/status are asked for.
 class FleetQuery {
  public:
   /// Without `limit`, as the reference reads it: a status that it does not know means all.
@@ -32,7 +32,7 @@ class FleetQuery {
     std::string next_cursor;  ///< empty: this is the last page
   };
   /// A page begins behind the place of the last agent of the one before, so that agents that come and go meanwhile
-  /// neither repeat nor hide others. `is_visible`: of those that the query admits.
+  /// neither repeat nor hide others. Without limit, all of them. `is_visible`: of those that the query admits.
   [[nodiscard]] Page page_of(const fleet::FleetSnapshot& fleet,
                              const std::function<bool(const fleet::AgentStatus&)>& is_visible) const;
 

@@ -15,11 +15,6 @@ constexpr RoleSet everyone = {Role::admin, Role::operator_, Role::read_only};
 constexpr RoleSet operators = {Role::admin, Role::operator_};
 constexpr RoleSet admins = {Role::admin};
 
-constexpr std::array<QueryParameter, 2> status_parameters = {{
-    {"limit", "agents to show: 0 to 1000; without it, all"},
-    {"cursor", "next_cursor of the page before"},
-}};
-
 constexpr std::array<QueryParameter, 3> tools_parameters = {{
     {"agent", "the agent or server whose tools are wanted; * stands for any characters"},
     {"limit", "about how many tools to return: 1 to 10000, always all of an agent; without it, all"},
@@ -39,6 +34,8 @@ constexpr std::array<QueryParameter, 9> fleet_parameters = {{
     {"os", "part of the name of the operating system, whatever its case"},
     {"agent", "the agent whose history is wanted; does not filter"},
 }};
+// Without the history.
+constexpr std::size_t status_parameter_count = fleet_parameters.size() - 1;
 
 constexpr std::array<QueryParameter, 13> audit_parameters = {{
     {"principal", "the principal, exactly"},
@@ -153,7 +150,7 @@ constexpr std::array table = {
           .roles = everyone,
           .handler = get_status,
           .summary = "The agents and the gateway's own state",
-          .parameters = status_parameters},
+          .parameters = std::span(fleet_parameters).first(status_parameter_count)},
     Route{.method = "GET",
           .path = "/api/fleet",
           .roles = everyone,

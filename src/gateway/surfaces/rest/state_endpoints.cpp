@@ -1,9 +1,6 @@
-#include <limits>
-#include <optional>
-
-#include "base/strings.h"
 #include "gateway/surfaces/rest/agent_json.h"
 #include "gateway/surfaces/rest/endpoints.h"
+#include "gateway/surfaces/rest/fleet_query.h"
 #include "gateway/surfaces/rest/object_writer.h"
 #include "gateway/surfaces/rest/upstream_json.h"
 #include "protocol/json.h"
@@ -49,29 +46,6 @@ std::size_t pending_approvals(const Context& context) {
   return approvals->list(context.principal, true).size();
 }
 
-/// Which agents GET /api/status is to show: all of them, or a page of `limit` behind the one that a page ended with.
-struct StatusPage {
-  std::size_t limit = std::numeric_limits<std::size_t>::max();
-  std::string after;
-
-  static Result<StatusPage> parse(const net::http::Request& request) {
-    constexpr std::int64_t max_limit = 1000;
-    StatusPage page;
-    if (auto limit = request.query_parameter("limit")) {
-      std::optional<std::int64_t> number = parse_int64(*limit);
-      if (!number || *number < 0 || *number > max_limit) {
-        return fail(ErrorCode::invalid_argument, "query parameter limit: not a whole number from 0 to {}", max_limit);
-      }
-      page.limit = static_cast<std::size_t>(*number);
-    }
-    page.after = request.query_parameter("cursor").value_or("");
-    if (!page.after.empty() && !check_agent_id(page.after)) {
-      return fail(ErrorCode::invalid_argument, "query parameter cursor: not the next_cursor of a page");
-    }
-    return page;
-  }
-};
-
 }  // namespace
 
 void get_health(const ContextPointer& context) {
@@ -110,36 +84,27 @@ void get_whoami(const ContextPointer& context) {
 }
 
 void get_status(const ContextPointer& context) {
-  Result<StatusPage> page = StatusPage::parse(*context->request);
-  if (!page) return context->refuse({400, "invalid_query", page.error().message});
+  const policy::Policy& policy = *context->settings->policy;
+  Result<FleetQuery> query = FleetQuery::parse(*context->request, *context->settings->config);
+  if (!query) return context->refuse({400, "invalid_query", query.error().message});
+  fleet::SnapshotPointer fleet = context->services->dependencies.fleet.snapshot();
+  FleetQuery::Page page = query->page_of(
+      *fleet, [&](const fleet::AgentStatus& agent) { return policy.reaches(context->principal, agent.id); });
   std::string body = R"({"agents":[)";
-  AgentCounts counts;
-  std::string_view last;
-  std::optional<std::string_view> next_cursor;
-  std::size_t shown = 0;
-  fleet::SnapshotPointer snapshot = context->services->dependencies.fleet.snapshot();
-  for (const fleet::AgentPointer& agent : snapshot->agents) {
-    if (!context->settings->policy->reaches(context->principal, agent->id)) continue;
-    counts.add(*agent);
-    if (next_cursor || agent->id <= page->after) continue;
-    if (shown == page->limit) {
-      next_cursor = last;
-      continue;
-    }
-    if (shown++ > 0) body += ',';
-    append_status(body, *agent);
-    last = agent->id;
+  for (const fleet::AgentPointer& agent : page.agents) {
+    if (!body.ends_with('[')) body += ',';
+    append_status(body, *agent, query->tags_of(agent->id));
   }
   body += R"(],"upstreams":[)";
   if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
     for (const upstreams::UpstreamStatus& status : servers->statuses()) {
-      if (context->settings->policy->reaches(context->principal, status.name)) append_upstream(body, status);
+      if (policy.reaches(context->principal, status.name)) append_upstream(body, status);
     }
   }
   body += ']';
   ObjectWriter object(body);
-  object.raw("counts", counts.json()).number("pending_approvals", pending_approvals(*context));
-  if (next_cursor) object.text("next_cursor", *next_cursor);
+  object.raw("counts", page.counts.json()).number("pending_approvals", pending_approvals(*context));
+  if (!page.next_cursor.empty()) object.text("next_cursor", page.next_cursor);
   append_gateway(object, *context);
   context->respond_json(body + "}\n");
 }

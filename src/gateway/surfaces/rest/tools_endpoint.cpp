@@ -156,8 +156,11 @@ void get_tools(const ContextPointer& context) {
   }
   if (const upstreams::Upstreams* servers = context->services->dependencies.upstreams; servers != nullptr) {
     std::shared_ptr<const upstreams::Listing> listing = servers->listing();
-    for (const upstreams::Item& tool : listing->tools)
-      if (query->admits(tool.upstream)) body.add(tool);
+    for (const upstreams::Item& tool : listing->tools) {
+      // By the name that it has here as well, which need not be the server's.
+      std::string_view prefix = calls::split_tool_name(tool.public_name).agent;
+      if (query->admits(tool.upstream) || query->admits(prefix)) body.add(tool);
+    }
   }
   context->respond_json(body.take(has_pages ? std::optional<std::string>("") : std::nullopt));
 }
