@@ -21,6 +21,7 @@
 #include "gateway/surfaces/mcp/catalog_pages.h"
 #include "gateway/surfaces/rest/agent_json.h"
 #include "gateway/surfaces/rest/fleet_query.h"
+#include "net/http/message.h"
 #include "protocol/tools.h"
 
 namespace {
@@ -88,12 +89,6 @@ void fill(fleet::Roster& roster, std::size_t agents) {
   }
 }
 
-net::http::Request request_of(std::string query) {
-  net::http::Request request;
-  request.query = std::move(query);
-  return request;
-}
-
 class Bench {
  public:
   Bench(std::size_t agents, double seconds) : agents_(agents), seconds_(seconds) { fill(roster_, agents_); }
@@ -118,8 +113,9 @@ class Bench {
   }
 
   void page(const std::string& text) {
-    net::http::Request request = request_of(text);
-    auto query = rest::FleetQuery::parse(request, config_);
+    net::http::Request request;
+    request.query = text;
+    auto query = rest::FleetQuery::parse([&](std::string_view name) { return request.query_parameter(name); }, config_);
     if (!query) give_up(query.error().message);
     auto found = query->page_of(*roster_.snapshot(), [](const fleet::AgentStatus&) { return true; });
     std::string body;

@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/fleet_view.h"
 #include "cli/upstream_view.h"
+#include "cli/url_text.h"
 #include "protocol/json.h"
 
 namespace hive::cli {
@@ -90,6 +91,12 @@ Candidates values_of(const KnownOption& option, const NameSource& names) {
     candidates.words = {{"text", "for people"}, {"json", "for programs"}};
   } else if (option.name == "--print-config") {
     candidates.words = {{"claude-desktop", ""}, {"cursor", ""}, {"vscode", ""}};
+  } else if (option.name == "--status") {
+    for (const char* status : {"online", "offline", "never_connected", "flapping", "stale"})
+      candidates.words.push_back({status, ""});
+  } else if (option.name == "--sort") {
+    for (const char* key : {"id", "address", "os", "connected_at", "offline_since"})
+      candidates.words.push_back({key, ""});
   } else if (option.name == "--agent" || option.name == "--agents") {
     for (const std::string& agent : names.fleet("").agents)
       candidates.words.push_back({agent, "agent"});
@@ -182,11 +189,38 @@ std::vector<Candidate> held_back_names(const Context& context, const std::string
   return names;
 }
 
-FleetNames fleet_names(const Context& context, const std::string& tool) {
+/// Which agents the words can mean, as a pattern of the gateway's: a fleet may have ten thousand, with nine tools each.
+std::string wanted_agents(std::span<const std::string> words, const std::string& tool) {
+  std::string_view beginning = words.empty() ? std::string_view() : std::string_view(words.back());
+  if (!tool.empty()) return tool.substr(0, tool.find("__"));
+  auto names_tool = [](std::string_view word) { return word == "--tool" || word.starts_with("--tool="); };
+  if (names_tool(beginning) || (words.size() > 1 && names_tool(words[words.size() - 2]))) {
+    auto option = std::ranges::find(words, "--agent");
+    return option != words.end() && option + 1 != words.end() ? *(option + 1) : "*";
+  }
+  // Behind "--agents=a," the next one begins.
+  beginning.remove_prefix(beginning.find_last_of("=,") + 1);
+  std::size_t end = beginning.find("__");
+  if (end != std::string_view::npos) return std::string(beginning.substr(0, end));
+  return (is_plain_name(beginning) ? std::string(beginning) : "") + "*";
+}
+
+FleetNames fleet_names(const Context& context, const std::string& tool, const std::string& agents) {
+  constexpr std::size_t most_tools = 2000;
+  constexpr std::size_t most_agents = 500;
   FleetNames names;
-  auto body = ask_gateway(context, "/api/tools");
+  std::string pattern = percent_encoded(agents);
+  auto body = ask_gateway(context, fmt::format("/api/tools?limit={}&agent={}", most_tools, pattern));
   auto tools = body ? parse_tools(*body) : std::unexpected(Error{});
   if (!tools) return names;
+  // Those that are offline have no tools.
+  auto status = tool.empty() ? ask_gateway(context, fmt::format("/api/status?limit={}&id={}", most_agents, pattern))
+                             : std::nullopt;
+  auto fleet = status ? parse_fleet(*status) : std::unexpected(Error{});
+  if (fleet) {
+    for (const AgentView& agent : fleet->agents)
+      if (is_plain_name(agent.id)) names.agents.push_back(agent.id);
+  }
   for (const ToolView& view : *tools) {
     if (!is_plain_name(view.name)) continue;
     if (view.name == tool) names.arguments = argument_names(view.input_schema);
@@ -251,7 +285,7 @@ ExitCode run_complete(Context& context, const CLI::App& app, const std::string& 
                       const std::vector<std::string>& words) {
   std::string text;
   if (kind == "tools" || kind == "agents") {
-    FleetNames names = fleet_names(context, "");
+    FleetNames names = fleet_names(context, "", "*");
     for (const Candidate& tool : names.tools) {
       if (kind == "tools") text += tool.word + "\n";
     }
@@ -261,7 +295,8 @@ ExitCode run_complete(Context& context, const CLI::App& app, const std::string& 
   } else if (kind == "words") {
     take_connection_options(context.options, words);
     NameSource names{
-        .fleet = [&context](const std::string& tool) { return fleet_names(context, tool); },
+        .fleet = [&context,
+                  &words](const std::string& tool) { return fleet_names(context, tool, wanted_agents(words, tool)); },
         .approvals = [&context](bool all) { return approval_ids(context, all); },
         .held_back = [&context](const std::string& upstream) { return held_back_names(context, upstream); }};
     Candidates candidates = complete_words(app, words, names);

@@ -80,7 +80,9 @@ class Resolver {
 
   void take_matches() {
     bool with_offline = request_.targets.with_offline || request_.wait_for_agent.count() > 0;
-    for (const fleet::AgentStatus& agent : fleet_.snapshot()) {
+    fleet::SnapshotPointer snapshot = fleet_.snapshot();
+    for (const fleet::AgentPointer& each : snapshot->agents) {
+      const fleet::AgentStatus& agent = *each;
       if (!policy_.reaches(request_.principal, agent.id, request_.tool) || !is_meant(agent.id)) continue;
       if (seen_.contains(agent.id)) continue;
       if (agent.online || with_offline) {

@@ -92,8 +92,8 @@ void call_tool(const std::shared_ptr<Server>& server, const ExchangePointer& exc
         fmt::format("params._meta {} must be a whole number from 0 to {}", wait_key, max_wait_seconds));
   }
   auto catalog = server->catalogs->current();
-  const Entry* tool = catalog->of(Kind::tools).find(*name);
-  if (tool == nullptr) return call_unlisted(server, exchange, *name, std::move(arguments));
+  std::optional<Entry> tool = catalog->of(Kind::tools).find(*name);
+  if (!tool) return call_unlisted(server, exchange, *name, std::move(arguments));
   switch (tool->owner) {
     case Owner::gateway:
       if (call_own_tool(server, exchange, *name, arguments)) return;

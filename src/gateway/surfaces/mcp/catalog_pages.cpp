@@ -15,24 +15,10 @@ constexpr std::chrono::seconds list_time_to_live{5};
 constexpr std::size_t max_cursor_bytes = 4096;
 constexpr std::string_view any_object_schema = R"({"type":"object"})";
 
-// Where the next page begins: behind the entry with a name, or, when that has gone, at about its place.
-std::string encode_cursor(std::size_t place, std::string_view name) {
-  std::string text = fmt::format("{}:{}", place, name);
-  return to_hex(as_bytes(text));
-}
-
-std::optional<std::size_t> decode_cursor(const Section& section, std::string_view cursor) {
+std::optional<Section::Place> decode_cursor(const Section& section, std::string_view cursor) {
   if (cursor.size() > max_cursor_bytes) return std::nullopt;
   auto bytes = from_hex(cursor);
-  if (!bytes) return std::nullopt;
-  std::string_view text = as_text(*bytes);
-  std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  auto place = parse_int64(text.substr(0, colon));
-  if (!place || *place < 0) return std::nullopt;
-  auto found = section.by_name.find(text.substr(colon + 1));
-  std::size_t next = found == section.by_name.end() ? static_cast<std::size_t>(*place) : found->second + 1;
-  return std::min(next, section.entries.size());
+  return bytes ? section.behind_bookmark(as_text(*bytes)) : std::nullopt;
 }
 
 std::string title_of(const Entry& entry, const std::vector<json::Member>& members) {
@@ -49,26 +35,23 @@ std::string render(Kind kind, const Entry& entry, const policy::Policy& policy) 
 }
 
 std::string render_page(const Section& section, const policy::Policy& policy, const policy::Principal& principal,
-                        Kind kind, std::size_t begin) {
+                        Kind kind, const Section::Place& begin) {
   std::string array = "[";
   std::size_t count = 0;
   std::string next_cursor;
-  const Entry* last = nullptr;
-  std::size_t last_place = 0;
-  for (std::size_t i = begin; i < section.entries.size(); ++i) {
-    const Entry& entry = section.entries[i];
-    if (!is_visible(policy, principal, entry)) continue;
+  Section::Place last;
+  section.visit(begin, policy, principal, [&](const Entry& entry, const Section::Place& place) {
     if (count == CatalogPages::page_size) {
-      next_cursor = encode_cursor(last_place + 1, last->name);
-      break;
+      next_cursor = to_hex(as_bytes(section.bookmark(last)));
+      return false;
     }
     std::string raw = render(kind, entry, policy);
-    if (raw.empty()) continue;
+    if (raw.empty()) return true;
     if (count++ > 0) array += ',';
     array += raw;
-    last = &entry;
-    last_place = i;
-  }
+    last = place;
+    return true;
+  });
   ObjectText result;
   result.raw(list_member(kind), array + ']');
   if (!next_cursor.empty()) result.text("nextCursor", next_cursor);
@@ -145,10 +128,10 @@ std::shared_ptr<const std::string> CatalogPages::page(const std::shared_ptr<cons
                                                       std::string_view cursor, mcp::Revision revision,
                                                       std::string_view server_info) {
   const Section& section = catalog->of(kind);
-  std::optional<std::size_t> begin = cursor.empty() ? std::optional<std::size_t>(0) : decode_cursor(section, cursor);
+  auto begin = cursor.empty() ? std::optional(Section::Place()) : decode_cursor(section, cursor);
   if (!begin) return nullptr;
-  std::string key =
-      fmt::format("{} {} {} {}", static_cast<int>(kind), *begin, mcp::to_string(revision), scope_key(principal));
+  std::string key = fmt::format("{} {} {} {} {} {}", static_cast<int>(kind), static_cast<int>(begin->part),
+                                begin->index, begin->tool, mcp::to_string(revision), scope_key(principal));
   {
     std::lock_guard lock(mutex_);
     if (catalog_number_ != catalog->number || policy_ != policy || kept_.size() >= max_kept_pages) {

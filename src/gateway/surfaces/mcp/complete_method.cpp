@@ -110,9 +110,9 @@ void complete(const std::shared_ptr<Server>& server, const ExchangePointer& exch
   bool is_prompt = question->type == "ref/prompt";
   auto catalog = server->catalogs->current();
   auto policy = server->policy();
-  const Entry* entry = catalog->of(is_prompt ? Kind::prompts : Kind::templates).find(question->target);
-  if (entry == nullptr && !is_prompt) entry = catalog->of(Kind::resources).find(question->target);
-  if (entry == nullptr || !is_visible(*policy, exchange->client().principal, *entry)) {
+  std::optional<Entry> entry = catalog->of(is_prompt ? Kind::prompts : Kind::templates).find(question->target);
+  if (!entry && !is_prompt) entry = catalog->of(Kind::resources).find(question->target);
+  if (!entry || !is_visible(*policy, exchange->client().principal, *entry)) {
     return exchange->fail(protocol::invalid_params_code, "Unknown reference: " + question->target);
   }
   if (entry->owner == Owner::gateway) return complete_own(*server, *exchange, *question);

@@ -45,8 +45,8 @@ class CoreImpl final : public Core {
   [[nodiscard]] std::optional<std::string> input_schema(const policy::Principal& principal,
                                                         std::string_view tool) const override {
     auto catalog = server_->catalogs->current();
-    const Entry* entry = catalog->of(Kind::tools).find(tool);
-    if (entry == nullptr || !is_visible(*server_->policy(), principal, *entry)) return std::nullopt;
+    std::optional<Entry> entry = catalog->of(Kind::tools).find(tool);
+    if (!entry || !is_visible(*server_->policy(), principal, *entry)) return std::nullopt;
     auto members = json::parse_object(*entry->raw, mcp::message_limits);
     auto schema = members ? json::find(*members, "inputSchema") : std::nullopt;
     if (!schema || !json::is_object(*schema)) return std::nullopt;

@@ -48,6 +48,9 @@ bool call_own_tool(const std::shared_ptr<Server>& server, const ExchangePointer&
 void call_agents(const std::shared_ptr<Server>& server, const ExchangePointer& exchange,
                  std::string_view raw_arguments);
 
+/// gateway__list_agents: the agents that the caller reaches, page by page.
+void list_agents(const Server& server, Exchange& exchange, std::string_view raw_arguments);
+
 /// Sends a call to an agent's tool through the funnel, with progress and cancellation. `done` runs on the exchange's
 /// worker.
 void call_agent(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string agent,

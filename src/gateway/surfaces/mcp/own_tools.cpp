@@ -31,31 +31,6 @@ bool is_limited(const Server& server, Exchange& exchange, std::string_view tool,
   return true;
 }
 
-void list_agents(const Server& server, Exchange& exchange) {
-  auto policy = server.policy();
-  std::string agents = "[";
-  std::string text;
-  fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
-  for (const fleet::AgentPointer& each : snapshot->agents) {
-    const fleet::AgentStatus& agent = *each;
-    if (!policy->reaches(exchange.client().principal, agent.id)) continue;
-    ObjectText object;
-    object.text("id", agent.id).boolean("online", agent.online);
-    if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
-    object.text("os", agent.os_version).text("agent_version", agent.agent_version);
-    if (agents.size() > 1) agents += ',';
-    agents += object.take();
-    text += agent.online ? fmt::format("{}: online\n", agent.id) : fleet::offline_text(agent) + "\n";
-  }
-  if (text.empty()) text = "no agent is or was connected that this credential reaches\n";
-  text.pop_back();
-  std::string content = "[" + ObjectText().text("type", "text").text("text", text).take() + "]";
-  exchange.finish(ObjectText()
-                      .raw("content", content)
-                      .raw("structuredContent", ObjectText().raw("agents", agents + ']').take())
-                      .take());
-}
-
 std::string waiting_text(const calls::Approval& approval) {
   return fmt::format("Still waiting: {} of {} approvals so far, until {}. Ask again with wait_seconds.",
                      approval.votes.size(), approval.needed, format_rfc3339(approval.expires_at));
@@ -98,7 +73,7 @@ bool call_own_tool(const std::shared_ptr<Server>& server, const ExchangePointer&
   if (!is_list && !is_call && !is_result) return false;
   if (is_limited(*server, *exchange, name, raw_arguments)) return true;
   if (is_list) {
-    list_agents(*server, *exchange);
+    list_agents(*server, *exchange, raw_arguments);
   } else if (is_call) {
     call_agents(server, exchange, raw_arguments);
   } else {

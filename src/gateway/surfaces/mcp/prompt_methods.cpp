@@ -96,8 +96,8 @@ void get_prompt(const std::shared_ptr<Server>& server, const ExchangePointer& ex
     return exchange->fail(protocol::invalid_params_code, "params.arguments must be an object");
   }
   auto catalog = server->catalogs->current();
-  const Entry* prompt = catalog->of(Kind::prompts).find(*name);
-  if (prompt == nullptr || !is_visible(*server->policy(), exchange->client().principal, *prompt)) {
+  std::optional<Entry> prompt = catalog->of(Kind::prompts).find(*name);
+  if (!prompt || !is_visible(*server->policy(), exchange->client().principal, *prompt)) {
     return exchange->fail(protocol::invalid_params_code, "Unknown prompt: " + *name);
   }
   if (prompt->owner == Owner::gateway) {

@@ -17,17 +17,30 @@ void answer_json(Exchange& exchange, std::string_view uri, std::string_view text
                   {.time_to_live = {}, .scope = mcp::CacheScope::per_caller});
 }
 
+// A resource cannot be asked for a part of it; more than this no model reads.
+constexpr std::size_t max_agents_in_fleet = 500;
+
 void read_fleet(const Server& server, Exchange& exchange) {
   auto policy = server.policy();
   const policy::Principal& principal = exchange.client().principal;
   std::string agents = "[";
+  std::int64_t total = 0;
+  std::int64_t online = 0;
   fleet::SnapshotPointer snapshot = server.dependencies.fleet.snapshot();
   for (const fleet::AgentPointer& agent : snapshot->agents) {
     if (!policy->reaches(principal, agent->id)) continue;
+    if (agent->online) ++online;
+    if (static_cast<std::size_t>(total++) >= max_agents_in_fleet) continue;
     if (agents.size() > 1) agents += ',';
     agents += agent_json(server, *agent);
   }
-  answer_json(exchange, fleet_uri, ObjectText().raw("agents", agents + ']').take());
+  ObjectText fleet;
+  fleet.number("total", total).number("online", online);
+  if (static_cast<std::size_t>(total) > max_agents_in_fleet) {
+    fleet.text("note", fmt::format("the first {} agents; gateway__list_agents lists them all, page by page",
+                                   max_agents_in_fleet));
+  }
+  answer_json(exchange, fleet_uri, fleet.raw("agents", agents + ']').take());
 }
 
 // The measured values alone, where the agent gives them as such.
@@ -103,6 +116,13 @@ std::string agent_json(const Server& server, const fleet::AgentStatus& agent) {
   object.text("id", agent.id).boolean("online", agent.online);
   if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
+  if (agent.offline_since != WallTime()) {
+    object.text("offline_since", format_rfc3339(agent.offline_since)).text("offline_reason", agent.offline_reason);
+  }
+  if (agent.flapping != nullptr) {
+    object.text("flapping_since", format_rfc3339(agent.flapping->since))
+        .boolean("contested", agent.flapping->contested);
+  }
   object.text("address", agent.address)
       .text("os", agent.os_version)
       .text("agent_version", agent.agent_version)

@@ -128,7 +128,6 @@ void Subscriptions::unwatch(const std::shared_ptr<Subscriber>& subscriber, std::
 }
 
 void Subscriptions::fleet_changed() {
-  catalogs_->outdate();
   gather();
 }
 
@@ -142,7 +141,6 @@ void Subscriptions::upstream_changed(const upstreams::Change& change) {
       updated_.insert(change.updated_resource);
     }
   }
-  if (change.tools || change.prompts || change.resources) catalogs_->outdate();
   gather();
 }
 
@@ -205,10 +203,10 @@ void Subscriptions::look_again_later(const Catalog& catalog) {
 
 Subscriptions::Digests Subscriptions::digests_for(const Catalog& catalog, const policy::Policy& policy,
                                                   const policy::Principal& principal) const {
-  Digests digests = {digest_of_visible(policy, principal, catalog.of(Kind::tools)),
-                     digest_of_visible(policy, principal, catalog.of(Kind::prompts)),
-                     digest_of_visible(policy, principal, catalog.of(Kind::resources))};
-  digests[2] = digests[2] * 31 + digest_of_visible(policy, principal, catalog.of(Kind::templates));
+  Digests digests = {catalog.of(Kind::tools).digest_of_visible(policy, principal),
+                     catalog.of(Kind::prompts).digest_of_visible(policy, principal),
+                     catalog.of(Kind::resources).digest_of_visible(policy, principal)};
+  digests[2] = digests[2] * 31 + catalog.of(Kind::templates).digest_of_visible(policy, principal);
   return digests;
 }
 

@@ -35,7 +35,8 @@ std::string page_body(std::string_view agents, const FleetQuery::Page& page) {
 
 void get_fleet(const ContextPointer& context) {
   const policy::Policy& policy = *context->settings->policy;
-  Result<FleetQuery> query = FleetQuery::parse(*context->request, *context->settings->config);
+  Result<FleetQuery> query = FleetQuery::parse(
+      [&](std::string_view name) { return context->request->query_parameter(name); }, *context->settings->config);
   if (!query) return context->refuse({400, "invalid_query", query.error().message});
   std::string history_of = context->request->query_parameter("agent").value_or("");
   if (!history_of.empty() && !policy.reaches(context->principal, history_of)) {

@@ -32,8 +32,8 @@ std::string sortable(WallTime time) {
 
 }  // namespace
 
-Result<FleetQuery> FleetQuery::parse(const net::http::Request& request, const config::GatewayConfig& config) {
-  auto text = [&](std::string_view name) { return request.query_parameter(name).value_or(""); };
+Result<FleetQuery> FleetQuery::parse(const Parameters& parameters, const config::GatewayConfig& config) {
+  auto text = [&](std::string_view name) { return parameters(name).value_or(""); };
   FleetQuery query;
   query.config_ = &config;
   query.status_ = to_lower(text("status"));
@@ -44,27 +44,27 @@ Result<FleetQuery> FleetQuery::parse(const net::http::Request& request, const co
   for (const auto& [name, value] :
        {std::pair("os", &query.os_), std::pair("id", &query.id_glob_), std::pair("q", &query.text_)}) {
     if (value->size() > max_text_bytes) {
-      return fail(ErrorCode::invalid_argument, "query parameter {}: longer than {} bytes", name, max_text_bytes);
+      return fail(ErrorCode::invalid_argument, "{}: longer than {} bytes", name, max_text_bytes);
     }
   }
-  auto limit = request.query_parameter("limit");
+  auto limit = parameters("limit");
   if (!limit) {
     for (std::string_view name : {"cursor", "sort"}) {
-      if (request.query_parameter(name)) {
-        return fail(ErrorCode::invalid_argument, "query parameter {}: only together with limit", name);
+      if (parameters(name)) {
+        return fail(ErrorCode::invalid_argument, "{}: only together with limit", name);
       }
     }
     return query;
   }
   std::optional<std::int64_t> number = parse_int64(*limit);
   if (!number || *number < 1 || *number > max_limit) {
-    return fail(ErrorCode::invalid_argument, "query parameter limit: not a whole number from 1 to {}", max_limit);
+    return fail(ErrorCode::invalid_argument, "limit: not a whole number from 1 to {}", max_limit);
   }
   query.limit_ = static_cast<std::size_t>(*number);
   if (!query.status_.empty() && query.status_ != "all" &&
       std::ranges::find(statuses, query.status_) == statuses.end()) {
     return fail(ErrorCode::invalid_argument,
-                "query parameter status: not one of all, online, offline, stale, never_connected, flapping");
+                "status: not one of all, online, offline, stale, never_connected, flapping");
   }
   TRY(query.read_order(text("sort")));
   TRY(query.read_cursor(text("cursor")));
@@ -81,7 +81,7 @@ Result<void> FleetQuery::read_order(const std::string& sort) {
   const auto* found = std::ranges::find(keys, name);
   if (found == keys.end()) {
     return fail(ErrorCode::invalid_argument,
-                "query parameter sort: not one of id, address, os, connected_at, offline_since, with \"-\" in front "
+                "sort: not one of id, address, os, connected_at, offline_since, with \"-\" in front "
                 "for the other way round");
   }
   key_ = static_cast<Key>(found - keys.begin());
@@ -91,9 +91,7 @@ Result<void> FleetQuery::read_order(const std::string& sort) {
 // What the cursor says is only where to go on; a made-up one shows nothing that another query would not.
 Result<void> FleetQuery::read_cursor(const std::string& cursor) {
   if (cursor.empty()) return {};
-  auto refuse = [] {
-    return fail(ErrorCode::invalid_argument, "query parameter cursor: not the next_cursor of a page in this order");
-  };
+  auto refuse = [] { return fail(ErrorCode::invalid_argument, "cursor: not the next_cursor of a page in this order"); };
   if (cursor.size() > max_cursor_bytes) return refuse();
   auto bytes = from_hex(cursor);
   if (!bytes) return refuse();

@@ -11,15 +11,16 @@
 #include "config/gateway_config.h"
 #include "gateway/fleet/agent_status.h"
 #include "gateway/surfaces/rest/agent_json.h"
-#include "net/http/message.h"
 
 namespace hive::rest {
 
 /// Which agents GET /api/fleet and GET /api/status are asked for.
 class FleetQuery {
  public:
+  /// What a caller says: the value of status, tag, os, id, q, sort, limit or cursor; nullopt where it says nothing.
+  using Parameters = std::function<std::optional<std::string>(std::string_view name)>;
   /// Without `limit`, as the reference reads it: a status that it does not know means all.
-  static Result<FleetQuery> parse(const net::http::Request& request, const config::GatewayConfig& config);
+  static Result<FleetQuery> parse(const Parameters& parameters, const config::GatewayConfig& config);
 
   [[nodiscard]] bool has_pages() const { return limit_ > 0; }
   [[nodiscard]] bool admits(const fleet::AgentStatus& agent) const;

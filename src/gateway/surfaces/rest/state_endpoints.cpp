@@ -85,7 +85,8 @@ void get_whoami(const ContextPointer& context) {
 
 void get_status(const ContextPointer& context) {
   const policy::Policy& policy = *context->settings->policy;
-  Result<FleetQuery> query = FleetQuery::parse(*context->request, *context->settings->config);
+  Result<FleetQuery> query = FleetQuery::parse(
+      [&](std::string_view name) { return context->request->query_parameter(name); }, *context->settings->config);
   if (!query) return context->refuse({400, "invalid_query", query.error().message});
   fleet::SnapshotPointer fleet = context->services->dependencies.fleet.snapshot();
   FleetQuery::Page page = query->page_of(

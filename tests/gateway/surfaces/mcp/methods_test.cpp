@@ -139,13 +139,7 @@ TEST_F(MethodsTest, ToolsThatAnAgentTakesUpLaterAreNoticedWithoutAsking) {
   start();
   std::size_t before = names(modern("tools/list").result(), "tools").size();
   fleet.all_tools.push_back({"edge-1", "get_more", "", R"({"name":"get_more","inputSchema":{"type":"object"}})"});
-  EXPECT_EQ(names(modern("tools/list").result(), "tools").size(), before);
-  clock.advance(std::chrono::seconds(6));
-  auto deadline = std::chrono::steady_clock::now() + patience;
-  std::size_t now = before;
-  while (now == before && std::chrono::steady_clock::now() < deadline)
-    now = names(modern("tools/list").result(), "tools").size();
-  EXPECT_EQ(now, before + 1);
+  EXPECT_EQ(names(modern("tools/list").result(), "tools").size(), before + 1);
 }
 
 TEST_F(MethodsTest, TheSameToolTwiceIsListedOnce) {

@@ -175,6 +175,36 @@ TEST_F(ToolCallTest, TheListOfAgentsShowsWhatIsInReach) {
   EXPECT_EQ(some.text(), "edge-1: online");
 }
 
+TEST_F(ToolCallTest, TheListOfAgentsComesInPagesAndParts) {
+  add_agent("edge-3", false);
+  start();
+  auto list = [&](std::string_view arguments) {
+    return modern("tools/call", fmt::format(R"({{"name":"gateway__list_agents","arguments":{}}})", arguments));
+  };
+  boost::json::value first = list(R"({"limit":2})").result().at("structuredContent");
+  EXPECT_EQ(names(first, "agents", "id"), (std::vector<std::string>{"edge-1", "edge-2"}));
+  EXPECT_EQ(first.at("total").as_int64(), 3);
+  std::string cursor(first.at("next_cursor").as_string());
+  boost::json::value last = list(R"({"limit":2,"cursor":")" + cursor + "\"}").result().at("structuredContent");
+  EXPECT_EQ(names(last, "agents", "id"), std::vector<std::string>{"edge-3"});
+  EXPECT_FALSE(last.as_object().contains("next_cursor"));
+  EXPECT_EQ(list(R"({"status":"online","id":"*-2"})").text(), "edge-2: online");
+  EXPECT_TRUE(list(R"({"limit":0})").result().at("isError").as_bool());
+  EXPECT_TRUE(list(R"({"limit":"x"})").result().at("isError").as_bool());
+}
+
+TEST_F(ToolCallTest, ACallWaitsForItsAgentAsLongAsTheClientSays) {
+  start();
+  auto call = [&](std::string_view meta) {
+    return modern_text("tools/call", R"({"name":"edge-1__get_metrics","arguments":{}})", "1", "{}", meta);
+  };
+  (void)send_modern(call(R"(,"myrmex-hive/wait_seconds":30)"));
+  EXPECT_EQ(funnel.at(0)->call.wait_for_agent, std::chrono::seconds(30));
+  (void)send_modern(call(""));
+  EXPECT_EQ(funnel.at(1)->call.wait_for_agent, std::chrono::seconds(0));
+  EXPECT_EQ(send_modern(call(R"(,"myrmex-hive/wait_seconds":-1)")).code(), -32602);
+}
+
 TEST_F(ToolCallTest, TheGatewaysOwnToolsCountAsCalls) {
   config.rate_limit_per_minute = 1;
   start();

@@ -46,7 +46,14 @@ class FakeFleet final : public fleet::Fleet {
       agent.online = true;
       agent.tools = std::make_shared<const fleet::ToolList>(std::move(list));
     }
-    fleet::FleetSnapshot made{.version = 0, .agents = {}};
+    // Another version for another content, whoever changed it.
+    fleet::FleetSnapshot made{.version = 1, .agents = {}};
+    for (auto& [id, agent] : by_id) {
+      std::string content = fmt::format("{} {} {}", id, agent.online, agent.connected_at.time_since_epoch().count());
+      for (const AgentTool& each : all_tools)
+        if (each.agent == id) content += each.raw;
+      made.version = made.version * 31 + std::hash<std::string>()(content);
+    }
     for (auto& [id, agent] : by_id)
       made.agents.push_back(std::make_shared<const fleet::AgentStatus>(std::move(agent)));
     return std::make_shared<const fleet::FleetSnapshot>(std::move(made));
