@@ -40,22 +40,24 @@ class FakeFleet final : public fleet::Fleet {
     std::map<std::string, fleet::ToolList> tools;
     for (const AgentTool& each : all_tools)
       tools[each.agent].push_back({each.name, each.description, each.raw});
+    // Another version for another content, whoever changed it.
+    std::string content;
     for (auto& [id, list] : tools) {
-      fleet::AgentStatus& agent = by_id[id];
+      auto [found, is_new] = by_id.try_emplace(id);
+      fleet::AgentStatus& agent = found->second;
       agent.id = id;
-      agent.online = true;
+      if (is_new) agent.online = true;
+      if (!agent.online) continue;
+      for (const fleet::Tool& tool : list)
+        content += tool.raw;
       agent.tools = std::make_shared<const fleet::ToolList>(std::move(list));
     }
-    // Another version for another content, whoever changed it.
-    fleet::FleetSnapshot made{.version = 1, .agents = {}};
+    fleet::FleetSnapshot made{.version = 0, .agents = {}};
     for (auto& [id, agent] : by_id) {
-      std::string content = fmt::format("{} {} {}", id, agent.online, agent.connected_at.time_since_epoch().count());
-      for (const AgentTool& each : all_tools)
-        if (each.agent == id) content += each.raw;
-      made.version = made.version * 31 + std::hash<std::string>()(content);
-    }
-    for (auto& [id, agent] : by_id)
+      content += fmt::format("{} {} {}\n", id, agent.online, agent.connected_at.time_since_epoch().count());
       made.agents.push_back(std::make_shared<const fleet::AgentStatus>(std::move(agent)));
+    }
+    made.version = std::hash<std::string>()(content);
     return std::make_shared<const fleet::FleetSnapshot>(std::move(made));
   }
   fleet::AgentPointer find(std::string_view agent) const override {

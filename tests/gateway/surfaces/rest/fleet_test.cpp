@@ -45,7 +45,8 @@ class FleetEndpointTest : public RestTest {
 TEST_F(FleetEndpointTest, PagesShowEachAgentOnce) {
   for (int i = 0; i < 10; ++i)
     add("edge-" + std::to_string(i), true);
-  EXPECT_EQ(pages("limit=3"), std::pair("edge-0 edge-1 edge-2 edge-3 edge-4 edge-5 edge-6 edge-7 edge-8 edge-9 ", 4));
+  EXPECT_EQ(pages("limit=3"),
+            (std::pair<std::string, int>("edge-0 edge-1 edge-2 edge-3 edge-4 edge-5 edge-6 edge-7 edge-8 edge-9 ", 4)));
   EXPECT_EQ(pages("limit=5").second, 2);
   EXPECT_EQ(pages("limit=3&sort=-id").first, "edge-9 edge-8 edge-7 edge-6 edge-5 edge-4 edge-3 edge-2 edge-1 edge-0 ");
 }
