@@ -52,6 +52,8 @@ async function flood(ssh, chunk) {
 // The honest agent answers while `attack` goes on, each time, and is never replaced.
 async function unnoticed(attack) {
   const pid = hive.pid('gateway');
+  const lost = () => hive.audit().filter((entry) => entry.action === 'agent_offline' && entry.agent === 'agent-1').length;
+  const lostBefore = lost();
   let done = false;
   let calls = 0;
   const honest = (async () => {
@@ -69,8 +71,7 @@ async function unnoticed(attack) {
   await honest;
   assert.equal(hive.pid('gateway'), pid);
   assert.ok(memory(pid).peak < 400 << 20, `the gateway took ${memory(pid).peak} bytes`);
-  const offline = hive.audit().filter((entry) => entry.action === 'agent_offline' && entry.agent === 'agent-1');
-  assert.deepEqual(offline, []);
+  assert.equal(lost(), lostBefore, 'agent-1 was never offline');
 }
 
 // Why the gateway ended the last tunnel of `id`.
@@ -189,7 +190,7 @@ test('an agent that never reads is given up, and what it was asked ends', async 
     const answers = await Promise.all(calls);
     talking = false;
     await talk;
-    assert.match((await ending('deaf-1')).detail, /a ping was not answered|nothing that was sent has been read/);
+    assert.match((await ending('deaf-1')).detail, /a ping was not answered|nothing that was sent has been read|nothing heard/);
     for (const answer of answers) assert.ok(['unknown', 'denied'].includes(answer.outcome), answer.outcome);
     ssh.kill('SIGKILL');
     await ssh.ended;

@@ -35,10 +35,10 @@ Liveness::Liveness(SteadyTime now, std::chrono::milliseconds interval, int patie
       looked_(now),
       due_(now + interval / 2),
       next_probe_(now + interval),
-      queue_{now} {}
+      queue_(begin_wait(now, {})) {}
 
 void Liveness::probed(SteadyTime now, const Traffic& traffic) {
-  probe_ = Wait{now, moved(traffic)};
+  probe_ = begin_wait(now, traffic);
   next_probe_ = now + interval_;
 }
 
@@ -69,27 +69,37 @@ void Liveness::note_progress(SteadyTime now, const Traffic& traffic) {
   const bool went = traffic.is_sending && traffic.acked > seen_.acked;
   if (came || went) evidence_ = std::max(evidence_, looked_);
   if (traffic.queued == 0) {
-    queue_ = Wait{now, moved(traffic)};
+    queue_ = begin_wait(now, traffic);
   } else if (traffic.taken > seen_.taken && looked_ > queue_.since) {
-    queue_ = Wait{looked_, moved(seen_)};
+    queue_ = begin_wait(looked_, seen_);
   }
 }
 
 void Liveness::restart(SteadyTime now, const Traffic& traffic) {
   evidence_ = now;
-  queue_ = Wait{now, moved(traffic)};
+  queue_ = begin_wait(now, traffic);
   if (probe_) probe_ = queue_;
 }
 
-bool Liveness::is_over(const Wait& wait, SteadyTime now, const Traffic& traffic) const {
-  const auto waited = now - wait.since;
-  if (waited < limit()) return false;
-  const std::uint64_t flowed = moved(traffic) - std::min(wait.moved, moved(traffic));
-  const auto needed = static_cast<std::uint64_t>(in_seconds(waited)) * min_bytes_per_second;
-  return flowed <= needed || flowed > max_bytes_before_answer;
+Liveness::Wait Liveness::begin_wait(SteadyTime now, const Traffic& traffic) {
+  const std::uint64_t total = moved(traffic);
+  return Wait{.since = now, .moved = total, .flowed_at = now, .measured_at = now, .measured = total};
 }
 
-std::string Liveness::judge(SteadyTime now, const Traffic& traffic) const {
+bool Liveness::is_over(Wait& wait, SteadyTime now, const Traffic& traffic) const {
+  const std::uint64_t total = moved(traffic);
+  if (const auto took = now - wait.measured_at; took >= interval_) {
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    const std::uint64_t needed = static_cast<std::uint64_t>(milliseconds) * min_bytes_per_second / 1000;
+    if (total > wait.measured + needed) wait.flowed_at = now;
+    wait.measured_at = now;
+    wait.measured = total;
+  }
+  if (now - wait.since < limit()) return false;
+  return now - wait.flowed_at >= limit() || total > wait.moved + max_bytes_before_answer;
+}
+
+std::string Liveness::judge(SteadyTime now, const Traffic& traffic) {
   if (now - evidence_ >= limit()) return fmt::format("nothing heard for {} s", in_seconds(now - evidence_));
   if (probe_ && is_over(*probe_, now, traffic)) {
     return fmt::format("a ping was not answered for {} s", in_seconds(now - probe_->since));

@@ -39,18 +39,22 @@ class Liveness {
   [[nodiscard]] Verdict check(SteadyTime now, const Traffic& traffic);
 
  private:
-  /// Since when something waits for the peer.
+  /// Something that waits for the peer, and the flow in both directions that may explain why.
   struct Wait {
     SteadyTime since;
-    std::uint64_t moved = 0;  // bytes that had moved in both directions by then
+    std::uint64_t moved = 0;  // bytes that had moved by then
+    SteadyTime flowed_at;     // until then enough flowed
+    SteadyTime measured_at;   // the flow is measured once an interval
+    std::uint64_t measured = 0;
   };
 
   [[nodiscard]] SteadyTime::duration limit() const { return interval_ * patience_; }
   void note_progress(SteadyTime now, const Traffic& traffic);
   void restart(SteadyTime now, const Traffic& traffic);
-  [[nodiscard]] std::string judge(SteadyTime now, const Traffic& traffic) const;
-  /// Whether a wait has taken all its time, and nothing flows that would explain it.
-  [[nodiscard]] bool is_over(const Wait& wait, SteadyTime now, const Traffic& traffic) const;
+  [[nodiscard]] std::string judge(SteadyTime now, const Traffic& traffic);
+  [[nodiscard]] static Wait begin_wait(SteadyTime now, const Traffic& traffic);
+  /// Whether a wait has taken all its time, and nothing flows any more that would explain it.
+  [[nodiscard]] bool is_over(Wait& wait, SteadyTime now, const Traffic& traffic) const;
 
   SteadyTime::duration interval_;
   int patience_;

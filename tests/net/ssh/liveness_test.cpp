@@ -120,6 +120,18 @@ TEST_F(LivenessTest, AFloodDoesNotReplaceAnAnswerForEver) {
   EXPECT_THAT(dead_, HasSubstr("a ping was not answered"));
 }
 
+TEST_F(LivenessTest, ABurstBeforeTheSilenceBuysNoMoreThanAnInterval) {
+  answers_ = false;
+  // Megabytes that the peer's machine took; then it only talks.
+  run(16s, [&] { traffic_.acked += 300'000; });
+  const auto lasted = run(10min, [&] {
+    traffic_.received += 100;
+    liveness_.heard(now_);
+  });
+  EXPECT_LE(lasted, 60s + 200ms);
+  EXPECT_THAT(dead_, HasSubstr("a ping was not answered"));
+}
+
 TEST_F(LivenessTest, APeerThatReadsNothingIsGivenUpAlsoByOneWhoCannotSeeAnswers) {
   traffic_.queued = 1000;
   run(10min, [&] {
