@@ -69,7 +69,19 @@ Host *
     fs.writeFileSync(path.join(hosts.dir, 'inventory'), hosts.names.map((name) => `${name} ansible_control_path=${hosts.dir}/a-${name}`).join('\n')
       + `\n[all:vars]\nansible_host=127.0.0.1\nansible_port=${hosts.port}\nansible_user=${user}\n`
       + `ansible_ssh_private_key_file=${hosts.dir}/user_key\nansible_python_interpreter=/usr/bin/python3\n`);
-    if (process.getuid() === 0) fs.mkdirSync('/run/sshd', { recursive: true });
+    fs.writeFileSync(path.join(hosts.dir, 'ansible.cfg'), `[defaults]
+host_key_checking = False
+nocolor = True
+home = ${hosts.dir}/ansible
+local_tmp = ${hosts.dir}/ansible/tmp
+remote_tmp = ${hosts.dir}/ansible/remote
+[connection]
+pipelining = True
+[ssh_connection]
+ssh_args = -o ControlMaster=auto -o ControlPersist=600s -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR
+`);
+    // Where an sshd of root goes before anybody has authenticated; the package's own start makes it.
+    if (process.getuid() === 0) hosts.madeFolder = fs.mkdirSync('/run/sshd', { recursive: true });
     hosts.sshd = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', path.join(hosts.dir, 'sshd_config')], { stdio: ['ignore', 'ignore', 'inherit'] });
     try {
       for (const end = Date.now() + 30_000; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
@@ -103,12 +115,7 @@ Host *
   async ansible(count) {
     const { stdout } = await execute('ansible', [this.names.slice(0, count).join(','), '-i', path.join(this.dir, 'inventory'), '-f', String(atOnce),
       '-m', 'ansible.builtin.command', '-a', 'uptime'], {
-      maxBuffer: 64 << 20,
-      env: {
-        ...process.env, ANSIBLE_CONFIG: '/dev/null', ANSIBLE_HOST_KEY_CHECKING: 'False', ANSIBLE_PIPELINING: 'True', ANSIBLE_NOCOLOR: '1',
-        ANSIBLE_SSH_ARGS: '-o ControlMaster=auto -o ControlPersist=600s -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR',
-        ANSIBLE_HOME: path.join(this.dir, 'ansible'), ANSIBLE_LOCAL_TEMP: path.join(this.dir, 'ansible/tmp'), ANSIBLE_REMOTE_TEMP: path.join(this.dir, 'ansible/remote'),
-      },
+      maxBuffer: 64 << 20, env: { ...process.env, ANSIBLE_CONFIG: path.join(this.dir, 'ansible.cfg') },
     });
     const answers = stdout.split('\n').filter((line) => line.includes('load average')).length;
     if (answers !== count) throw new Error(`ansible: ${answers} of ${count} have answered: ${stdout.slice(0, 500)}`);
@@ -122,6 +129,7 @@ Host *
       await execute('ssh', ['-o', `ControlPath=${file}`, '-O', 'exit', 'host']).catch(() => {});
     }
     this.sshd.kill('SIGTERM');
+    if (this.madeFolder) fs.rmdirSync(this.madeFolder);
     fs.rmSync(this.dir, { recursive: true, force: true });
   }
 }

@@ -141,7 +141,7 @@ void FanOutReport::take_result(std::string_view data) {
     if (!ending->reason.empty()) text += (text.empty() ? "(" : " (") + escape_for_terminal(ending->reason) + ")";
     clear_bar();
     print_line(agent, ending->outcome,
-               fields->raw("duration_us").empty() ? "" : time_text(fields->number("duration_us")), text);
+               fields->number("duration_us") == 0 ? "" : time_text(fields->number("duration_us")), text);
   }
   draw_bar();
 }

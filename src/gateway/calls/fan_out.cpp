@@ -215,7 +215,7 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
       return refusal(std::string(because), "not started: the deadline of the whole had passed", Outcome::expired);
     }
     if (because == stopped) {
-      return refusal(std::string(because), fmt::format("not started: {} calls had gone wrong before", errors_),
+      return refusal(std::string(because), fmt::format("not started: {} before it did not succeed", errors_),
                      Outcome::cancelled);
     }
     if (because == draining) {
