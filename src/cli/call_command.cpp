@@ -70,7 +70,11 @@ std::optional<std::string> misplaced_option(const CallOptions& options) {
 
 ExitCode run_call(Context& context, const CallOptions& options) {
   if (auto wrong = misplaced_option(options)) return fail_call(context, {ExitCode::usage, *wrong});
-  if (options.fan_out.names_agents()) return run_fan_out(context, options.call, options.fan_out);
+  if (options.fan_out.names_agents()) {
+    FanOutOptions many = options.fan_out;
+    many.wait_online = options.wait_online;
+    return run_fan_out(context, options.call, many);
+  }
   if (auto refused = refuse_raw_on_terminal(context, options.raw, "call")) return fail_call(context, *refused);
   auto plan = make_call_plan(options.call, "call");
   if (!plan) return fail_call(context, {ExitCode::usage, plan.error().message});

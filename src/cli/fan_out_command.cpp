@@ -74,6 +74,7 @@ std::string request_body(const std::string& tool, std::string_view arguments, co
   if (options.concurrency) body += fmt::format(",\"concurrency\":{}", *options.concurrency);
   if (options.deadline) body += fmt::format(",\"deadline_ms\":{}", options.deadline->count());
   if (options.stop_after > 0) body += fmt::format(",\"stop_after_errors\":{}", options.stop_after);
+  if (options.wait_online.count() > 0) body += fmt::format(",\"wait_seconds\":{}", options.wait_online.count());
   if (global.timeout) body += fmt::format(",\"timeout_ms\":{}", global.timeout->count());
   return body;
 }
@@ -88,14 +89,14 @@ std::expected<Preview, Failure> preview_of(const GatewayClient& gateway, std::st
 
 /// The words get their types from the tool of the first agent that has it.
 std::expected<std::string, Failure> typed_arguments(const GatewayClient& gateway, const CallPlan& plan,
-                                                    const Preview& preview) {
+                                                    const Preview& preview, bool may_wait) {
   auto found = std::ranges::find_if(
       preview.agents, [](const Preview::Agent& agent) { return agent.online && agent.verdict != "deny"; });
   if (found == preview.agents.end()) {
     // Whoever is refused on every agent gets the gates' reasons, though the words have no types.
     if (std::ranges::all_of(preview.agents, [](const auto& agent) { return agent.verdict == "deny"; }))
       return plan.base;
-    if (!needs_schema(plan.words)) found = preview.agents.begin();
+    if (may_wait || !needs_schema(plan.words)) found = preview.agents.begin();
   }
   if (found == preview.agents.end()) {
     return std::unexpected(Failure{
@@ -107,6 +108,7 @@ std::expected<std::string, Failure> typed_arguments(const GatewayClient& gateway
   }
   CallPlan of_agent = plan;
   of_agent.tool = found->id + "__" + plan.tool;
+  of_agent.may_wait = may_wait;
   return planned_arguments(gateway, of_agent, "call");
 }
 
@@ -204,7 +206,7 @@ ExitCode run_fan_out(Context& context, const CallWords& words, const FanOutOptio
     auto preview = preview_of(*gateway, request_body(plan->tool, plan->base, options, context.options));
     if (!preview) return fail_call(context, preview.error());
     if (options.dry_run && plan->words.empty()) return show_preview(context, plan->tool, *preview);
-    auto typed = typed_arguments(*gateway, *plan, *preview);
+    auto typed = typed_arguments(*gateway, *plan, *preview, options.wait_online.count() > 0);
     if (!typed) return fail_call(context, typed.error());
     arguments = *std::move(typed);
     if (arguments != plan->base) {

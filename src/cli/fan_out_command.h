@@ -20,6 +20,7 @@ struct FanOutOptions {
   std::optional<std::size_t> concurrency = {};
   std::optional<std::chrono::milliseconds> deadline = {};
   std::size_t stop_after = 0;
+  std::chrono::seconds wait_online{0};  ///< how long each call may wait for an agent that is offline
   bool group = false;
   bool dry_run = false;
   bool yes = false;

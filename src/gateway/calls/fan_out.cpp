@@ -167,6 +167,7 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
     call.on_behalf_of = request_.on_behalf_of;
     call.after_untrusted_text = request_.after_untrusted_text;
     call.timeout = request_.timeout;
+    call.wait_for_agent = request_.wait_for_agent;
     running_[place] = desk_.funnel.run(worker_, std::move(call), [self = shared_from_this(), place](CallResult result) {
       self->on_ended(place, std::move(result));
     });

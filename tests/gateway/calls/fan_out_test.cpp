@@ -205,6 +205,18 @@ TEST_F(FanOutTest, AllMeansWhoIsOnlineAndTellsHowManyAreNot) {
   EXPECT_EQ(sink_->of("edge-3").reason, "agent_offline");
 }
 
+TEST_F(FanOutTest, ACallMayWaitForAnAgentThatIsDueBack) {
+  connect("edge-1")->break_down();
+  settle();
+  FanOutRequest request = request_for_all();
+  request.wait_for_agent = std::chrono::minutes(1);
+  EXPECT_THAT(start(std::move(request))->agents(), ElementsAre("edge-1")) << "who waits means those that are away too";
+  EXPECT_FALSE(sink_->end_.has_value());
+  connect_answering("edge-1");
+  ASSERT_TRUE(eventually([&] { return sink_->end_.has_value(); }));
+  EXPECT_EQ(sink_->of("edge-1").outcome, Outcome::success);
+}
+
 TEST_F(FanOutTest, GlobsAndTagsMeanTheirAgentsOnceEach) {
   config_.agent_tags = {{"edge-1", {"web", "eu"}}, {"edge-2", {"web"}}, {"lab-1", {"eu"}}};
   reload(config_);

@@ -8,9 +8,9 @@ namespace hive::rest {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> known_members = {
-    "tool",        "arguments",         "agents",  "tags", "all", "offline", "concurrency", "timeout_ms",
-    "deadline_ms", "stop_after_errors", "dry_run",
+constexpr std::array<std::string_view, 12> known_members = {
+    "tool",        "arguments",         "agents",       "tags",    "all", "offline", "concurrency", "timeout_ms",
+    "deadline_ms", "stop_after_errors", "wait_seconds", "dry_run",
 };
 constexpr std::int64_t max_milliseconds = calls::FanOuts::max_deadline.count();
 
@@ -50,6 +50,9 @@ Result<FanOutBody> parse_fan_out_request(std::string_view body) {
     request.stop_after_errors = static_cast<std::size_t>(*number);
   }
   request.timeout = TRY(parse_time(members, "timeout_ms"));
+  constexpr std::int64_t max_wait_seconds = max_milliseconds / 1000;
+  request.wait_for_agent =
+      std::chrono::seconds(TRY(optional_number(members, "wait_seconds", 0, max_wait_seconds)).value_or(0));
   request.deadline = TRY(parse_time(members, "deadline_ms"));
   parsed.dry_run = TRY(optional_flag(members, "dry_run")).value_or(false);
   return parsed;

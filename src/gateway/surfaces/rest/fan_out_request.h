@@ -29,6 +29,7 @@ inline constexpr std::string_view fan_out_schema =
     R"("timeout_ms":{"type":"integer","minimum":1,"description":"how long each call may take; without it the gateway's default"},)"
     R"("deadline_ms":{"type":"integer","minimum":1,"maximum":86400000,"description":"how long the whole may take"},)"
     R"("stop_after_errors":{"type":"integer","minimum":0,"default":0,"description":"start no more calls once so many did not succeed; 0: never"},)"
+    R"("wait_seconds":{"type":"integer","minimum":0,"description":"how long each call may wait for an agent that is offline; implies offline"},)"
     R"("dry_run":{"type":"boolean","description":"only say whom it would ask, and whom the policy would refuse"}}})";
 
 }  // namespace hive::rest

@@ -57,7 +57,7 @@ TEST_F(FanOutRestTest, ThePlainFormHasEveryAgentInOrderAndTheCounts) {
 TEST_F(FanOutRestTest, OptionsReachTheCalls) {
   funnel.answer = [&](const calls::Call& call) { return answer_of(call); };
   std::string response = fan_out(
-      R"({"all":true,"offline":true,"tool":"get_metrics","timeout_ms":5000,"deadline_ms":60000,"concurrency":1,)"
+      R"({"all":true,"offline":true,"tool":"get_metrics","timeout_ms":5000,"wait_seconds":7,"deadline_ms":60000,"concurrency":1,)"
       R"("stop_after_errors":1})");
   ASSERT_EQ(status_of(response), 200U) << response;
   boost::json::value body = json_of(response);
@@ -66,6 +66,7 @@ TEST_F(FanOutRestTest, OptionsReachTheCalls) {
   EXPECT_EQ(text_at(body.at("results").at(2), "outcome"), "cancelled");
   EXPECT_EQ(funnel.count(), 2U);
   EXPECT_EQ(funnel.at(0)->call.timeout, std::chrono::milliseconds(5000));
+  EXPECT_EQ(funnel.at(0)->call.wait_for_agent, std::chrono::seconds(7));
 }
 
 TEST_F(FanOutRestTest, AStreamHasEachResultAsItComesAndEndsWithTheCounts) {
