@@ -106,6 +106,8 @@ Result<void> make_template(const RootSource& source, const Record& record, const
                  "# The forwarder reads /var/log/journal, which journald writes only when told so.\n"
                  "[Journal]\nStorage=persistent\n"));
   TRY(must_run({"chroot", folder, "systemctl", "--quiet", "enable", "systemd-networkd.service"}));
+  // Nobody sits at its console.
+  TRY(must_run({"chroot", folder, "systemctl", "--quiet", "mask", "console-getty.service"}));
   return add_user(folder, record);
 }
 
