@@ -195,7 +195,7 @@ Result<void> sync_folder(int folder, std::string_view what) {
   return {};
 }
 
-Result<std::vector<std::string>> list_names(int folder, size_t max_count) {
+Result<std::vector<std::string>> list_names(int folder, size_t max_count, std::string_view prefix) {
   UniqueFd own = open_beneath(folder, ".", O_RDONLY | O_DIRECTORY);
   if (!own) return std::unexpected(open_error(errno, "list a folder"));
   std::unique_ptr<DIR, decltype([](DIR* entries) { ::closedir(entries); })> entries(::fdopendir(own.get()));
@@ -208,7 +208,7 @@ Result<std::vector<std::string>> list_names(int folder, size_t max_count) {
     if (entry == nullptr && errno != 0) return std::unexpected(system_error(errno, "list a folder"));
     if (entry == nullptr) break;
     std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
+    if (name == "." || name == ".." || !name.starts_with(prefix)) continue;
     if (names.size() == max_count) {
       return fail(ErrorCode::resource_exhausted, "a folder holds more than {} entries", max_count);
     }

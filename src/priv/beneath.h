@@ -63,8 +63,9 @@ Result<void> remove_file(int folder, const std::string& name);
 /// Makes the entries of a folder durable.
 Result<void> sync_folder(int folder, std::string_view what);
 
-/// The names in a folder in byte order, without "." and ".."; at most `max_count`.
-Result<std::vector<std::string>> list_names(int folder, size_t max_count);
+/// The names in a folder that begin with `prefix`, in byte order, without "." and ".."; at most `max_count` of them,
+/// out of however many others.
+Result<std::vector<std::string>> list_names(int folder, size_t max_count, std::string_view prefix = {});
 
 /// Whether an entry exists; a link counts as one.
 [[nodiscard]] bool exists(int folder, const std::string& name);

@@ -124,7 +124,9 @@ class Check {
   // nspawn opens the sources of binds again by their paths.
   Result<void> check_configuration() {
     std::string shown = layout_.shown(fmt::format("{}/{}.conf", layout_.conf_dir, container_));
-    UniqueFd conf_dir = TRY(open_trusted_folder(anchor_.get(), layout_.conf_dir));
+    auto opened = open_trusted_folder(anchor_.get(), layout_.conf_dir);
+    if (!opened && opened.error().code == ErrorCode::not_found) return {};
+    UniqueFd conf_dir = TRY(std::move(opened));
     if (!exists(conf_dir.get(), container_ + ".conf")) return {};
     ConfFile conf = TRY(read_container_conf(conf_dir.get(), layout_, container_));
     // Written by others, NixOS for one; the rules for callers on the socket are not theirs.

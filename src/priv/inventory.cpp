@@ -65,7 +65,7 @@ void remove_leftover(const Site& site, int folder, const std::string& name, Left
 }
 
 Result<void> find_snapshots(const Site& site, bool remove, std::vector<Leftover>& found) {
-  for (const std::string& name : TRY(list_names(site.roots.get(), max_names))) {
+  for (const std::string& name : TRY(list_names(site.roots.get(), max_names, snapshot_prefix))) {
     std::string container = snapshot_container(name);
     if (container.empty() || is_running(TRY(site.host.units.active_state(container)))) continue;
     // nspawn holds the lock of its snapshot, whoever has started it.
@@ -90,7 +90,7 @@ Result<void> find_staging(const Site& site, bool remove, std::vector<Leftover>& 
     if (!is_agent_container(container)) continue;
     auto folder = open_trusted_folder(site.anchor.get(), site.layout.agents_dir + "/" + agent);
     if (!folder) continue;
-    for (const std::string& name : TRY(list_names(folder->get(), max_names))) {
+    for (const std::string& name : TRY(list_names(folder->get(), max_names, staging_prefix))) {
       if (!is_stamped(name, staging_prefix)) continue;
       // With the lock nobody begins a switch; with a record somebody will finish one.
       auto lock = site.lock(container, patience);
@@ -116,7 +116,7 @@ Result<std::vector<KeptTree>> list_salvages(const Site& site, const std::string&
   auto work = open_folder(site.anchor.get(), path);
   if (!work && work.error().code == ErrorCode::not_found) return trees;
   if (!work) return std::unexpected(work.error());
-  for (std::string& name : TRY(list_names(work->get(), max_names))) {
+  for (std::string& name : TRY(list_names(work->get(), max_names, salvage_prefix))) {
     if (is_stamped(name, salvage_prefix)) trees.push_back(count_tree(site, work->get(), path, std::move(name)));
   }
   return trees;

@@ -16,8 +16,6 @@ std::string_view to_string(Code code) {
       return "busy";
     case Code::unsafe_path:
       return "unsafe_path";
-    case Code::low_disk:
-      return "low_disk";
     case Code::limit_reached:
       return "limit_reached";
     case Code::io_error:

@@ -16,7 +16,6 @@ enum class Code {
   no_such_container,  ///< there is no configuration of that container
   busy,               ///< the container runs, or another request for it is at work; later may succeed
   unsafe_path,        ///< a link, a mount or a wrong owner stands in the way
-  low_disk,           ///< the disk is too full to write even small files
   limit_reached,      ///< a bound on size, count, depth or time
   io_error,           ///< the operating system said no; the journal says why
   internal,           ///< a mistake of ours

@@ -252,12 +252,7 @@ Result<void> finish_switch(const Site& site, const std::string& container) {
 }
 
 Result<std::vector<std::string>> kept_roots(const Site& site, const std::string& container) {
-  std::vector<std::string> kept;
-  std::string prefix = fmt::format("{}{}", container, old_root_mark);
-  for (std::string& name : TRY(list_names(site.roots.get(), max_names))) {
-    if (name.starts_with(prefix)) kept.push_back(std::move(name));
-  }
-  return kept;
+  return list_names(site.roots.get(), max_names, fmt::format("{}{}", container, old_root_mark));
 }
 
 }  // namespace hive::priv
