@@ -92,6 +92,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     options.private_key = config_.private_key.reveal();
     options.subsystem = std::string(protocol::ssh_subsystem);
     options.max_line_bytes = protocol::default_max_line_bytes;
+    if (const config::ProxyAddress* proxy = config_.proxy_for(gateway())) options.proxy = *proxy;
     options.verify_host_key = [trust = trust_, address = gateway()](const crypto::PublicKey& key) {
       return trust->verify(address, key);
     };

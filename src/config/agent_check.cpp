@@ -119,6 +119,14 @@ std::string join_addresses(const AgentConfig& config) {
   return text;
 }
 
+// Without the password.
+std::string proxy_text(const AgentConfig& config) {
+  std::string text = config.proxy->to_string();
+  if (!config.proxy->user.empty()) text += fmt::format(", as {}", quote(config.proxy->user));
+  if (!config.no_proxy.empty()) text += fmt::format(", not for {}", join(config.no_proxy, ", "));
+  return text;
+}
+
 /// Builds both forms of the report side by side, so that they cannot differ.
 class ReportWriter {
  public:
@@ -136,12 +144,14 @@ class ReportWriter {
     if (!report_.errors.empty()) report_.text += '\n';
     document_["agent_id"] = config.agent_id;
     document_["gateways"] = join_addresses(config);
+    if (config.proxy) document_["proxy"] = config.proxy->to_string();
     report_.text += fmt::format("{}\n\n", style_.bold(fmt::format("{}: agent {}", path, config.agent_id)));
     line("gateways", join_addresses(config));
     line("key", config.private_key.empty() ? config.private_key_path : "from the reference in private_key");
     line("host key", config.gateway_host_key.empty()
                          ? fmt::format("trust on first use, kept in {}", config.known_host_key_path)
                          : "pinned by gateway_host_key");
+    if (config.proxy) line("proxy", proxy_text(config));
     line("file_read", config.file_read_roots.empty() ? "reads nothing (file_read_roots is empty)"
                                                      : "below " + join(config.file_read_roots, ", "));
     line("read_logs", "the journal, " + join(config.log_paths, ", "));

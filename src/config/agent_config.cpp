@@ -1,5 +1,6 @@
 #include "config/agent_config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -9,7 +10,9 @@
 #include "config/file_mode.h"
 #include "config/key.h"
 #include "config/pattern.h"
+#include "config/secret_reference.h"
 #include "crypto/ssh_key.h"
+#include "protocol/json.h"
 
 namespace hive::config {
 
@@ -21,6 +24,11 @@ struct Draft : AgentConfig {
   std::optional<GatewayAddress> single_gateway;
   bool names_a_gateway = false;  ///< perhaps wrongly, which has been reported then
   bool names_a_key = false;      ///< in one of the two ways, perhaps wrongly as well
+  std::optional<Secret> proxy_password;
+  bool shows_proxy_password = false;          ///< in the text of `proxy` itself
+  std::optional<Value> proxy_value;           ///< where `proxy` stands, if it says something
+  std::optional<Value> proxy_password_value;  ///< the same
+  std::vector<Value> no_proxy_values;         ///< of no_proxy, element by element
 };
 
 // The name is what a caller says and, unless it is absolute, what is looked up on PATH. A relative path with a slash
@@ -152,6 +160,63 @@ void read_private_key(Reader& reader, const Value& value, Draft& draft) {
   draft.private_key = *std::move(text);
 }
 
+void read_proxy(Reader& reader, const Value& value, Draft& draft) {
+  if (!says_something(value.raw)) return;
+  draft.proxy_value = value;
+  std::optional<std::string> text = reader.string_or_reference(value);
+  if (!text) return;
+  Result<ProxyAddress> proxy = parse_proxy(*text);
+  if (!proxy) {
+    reader.problem(value, proxy.error().message);
+    return;
+  }
+  draft.shows_proxy_password =
+      !proxy->password.empty() && !is_secret_reference(json::decode_string(value.raw).value_or(""));
+  draft.proxy = *std::move(proxy);
+}
+
+void read_proxy_password(Reader& reader, const Value& value, Draft& draft) {
+  if (!says_something(value.raw)) return;
+  draft.proxy_password_value = value;
+  draft.proxy_password = reader.secret(value);
+}
+
+void read_no_proxy(Reader& reader, const Value& value, Draft& draft) {
+  for (const Value& element : reader.elements(value)) {
+    std::optional<std::string> host = reader.non_empty_string(element);
+    if (!host) continue;
+    draft.no_proxy.push_back(*std::move(host));
+    draft.no_proxy_values.push_back(element);
+  }
+}
+
+// The keys of the proxy can stand in any order, so what one says of the other is checked at the end.
+void join_proxy(Reader& reader, Draft& draft) {
+  if (draft.proxy_password_value && !draft.proxy_value) {
+    reader.problem(*draft.proxy_password_value, "proxy is not set");
+  }
+  if (draft.proxy && draft.proxy_password) {
+    if (!draft.proxy->password.empty()) {
+      reader.problem(*draft.proxy_password_value, "proxy holds a password as well; remove one of the two");
+    }
+    draft.proxy->password = *draft.proxy_password;
+  }
+  if (draft.proxy && (draft.proxy_password || !draft.proxy_password_value)) {
+    if (Result<void> sound = check_proxy_credentials(*draft.proxy); !sound) {
+      reader.problem(*draft.proxy_value, sound.error().message);
+    }
+  }
+  for (std::size_t i = 0; i < draft.no_proxy.size(); ++i) {
+    if (!draft.names_a_gateway ||
+        std::ranges::find(draft.gateways, draft.no_proxy[i], &GatewayAddress::host) != draft.gateways.end()) {
+      continue;
+    }
+    reader.problem(draft.no_proxy_values[i], fmt::format("no gateway has the host {}; write a host as it stands in "
+                                                         "gateway_addr or gateway_addrs, without the port",
+                                                         quote(draft.no_proxy[i])));
+  }
+}
+
 void read_allowed_commands(Reader& reader, const Value& value, Draft& draft) {
   std::vector<Value> entries = reader.elements(value);
   if (entries.size() > max_commands) {
@@ -196,6 +261,9 @@ constexpr Key<Draft> agent_keys[] = {
     {{.name = "gateway_host_key", .type = "string", .default_value = "trust on first use"}, read_gateway_host_key},
     {{.name = "known_host_key_path", .type = "path", .default_value = "private_key_path + \".gateway_hostkey\""},
      store_path<&Draft::known_host_key_path>},
+    {{.name = "proxy", .type = "string", .default_value = ""}, read_proxy},
+    {{.name = "proxy_password", .type = "string", .default_value = "", .secret = true}, read_proxy_password},
+    {{.name = "no_proxy", .type = "list of strings", .default_value = "[]"}, read_no_proxy},
     {{.name = "allowed_commands", .type = "list of objects", .default_value = "[]"}, read_allowed_commands},
     {{.name = "file_read_roots", .type = "list of absolute paths", .default_value = "[]"},
      store_absolute_paths<&Draft::file_read_roots>},
@@ -232,7 +300,9 @@ void check_key(Reader& reader, const Draft& draft) {
 }
 
 void check_files(Reader& reader, const Draft& draft) {
-  if (Result<void> mode = check_configuration_mode(reader.file(), false); !mode) {
+  if (Result<void> mode =
+          check_configuration_mode(reader.file(), draft.shows_proxy_password || reader.holds_plain_secret());
+      !mode) {
     reader.problem_with_file(mode.error().message);
   }
   if (draft.private_key_path.empty()) return;
@@ -251,6 +321,7 @@ AgentConfigDraft read_agent_config(std::string_view text, const std::string& pat
   if (!document) return {static_cast<AgentConfig&&>(std::move(draft)), reader.error()};
   read_members<Draft>(reader, *document, agent_keys, draft);
   join_gateways(reader, draft);
+  join_proxy(reader, draft);
   check_key(reader, draft);
   if (on_disk) check_files(reader, draft);
   if (draft.known_host_key_path.empty()) {
@@ -268,6 +339,11 @@ Result<AgentConfig> accept(AgentConfigDraft draft) {
 }
 
 }  // namespace
+
+const ProxyAddress* AgentConfig::proxy_for(const GatewayAddress& gateway) const {
+  if (!proxy || std::ranges::find(no_proxy, gateway.host) != no_proxy.end()) return nullptr;
+  return &*proxy;
+}
 
 Result<AgentConfig> parse_agent_config(std::string_view text, const std::string& path) {
   return parse_agent_config(text, path, SecretSources::system());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/proxy.h"
 #include "config/secret.h"
 
 namespace hive::config {
@@ -42,12 +43,17 @@ struct AgentConfig {
   std::string gateway_host_key;  ///< pinned public key line; empty: trust on first use
   /// Default: private_key_path + ".gateway_hostkey"; without that path, "gateway_hostkey" in the file's folder.
   std::string known_host_key_path;
+  std::optional<ProxyAddress> proxy;  ///< on the way to every gateway whose host is not in no_proxy
+  std::vector<std::string> no_proxy;  ///< hosts of gateways
   std::vector<AllowedCommand> allowed_commands;
   std::vector<std::string> file_read_roots;  ///< folders under which file_read may read; empty: nothing
   std::vector<std::string> log_paths;        ///< text logs for read_logs; default: the reference's four
   std::chrono::milliseconds keepalive = std::chrono::seconds(15);  ///< keepalive_seconds
   std::size_t max_concurrent_calls = 64;
   std::string log_level = "info";
+
+  /// The proxy on the way to a gateway; null: none.
+  [[nodiscard]] const ProxyAddress* proxy_for(const GatewayAddress& gateway) const;
 };
 
 /// Splits and checks "host:port", "[v6]:port" or "host" (port 2222).

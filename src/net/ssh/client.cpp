@@ -1,18 +1,13 @@
 #include "net/ssh/client.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <libssh/libssh.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
-#include "base/clock.h"
 #include "base/strings.h"
+#include "net/ssh/dialer.h"
 #include "net/ssh/keys.h"
 #include "net/ssh/readiness.h"
 #include "net/ssh/session.h"
@@ -23,15 +18,10 @@ namespace hive::net::ssh {
 
 namespace {
 
-struct Endpoint {
-  sockaddr_storage address{};
-  socklen_t size = 0;
-};
-
 /// What blocks, done on the pool before anything else.
 struct Prepared {
   std::optional<crypto::PrivateKey> key;
-  std::vector<Endpoint> endpoints;
+  Route route;
 };
 
 Result<Prepared> prepare(const ClientOptions& options) {
@@ -39,27 +29,7 @@ Result<Prepared> prepare(const ClientOptions& options) {
   prepared.key = TRY_CONTEXT("SSH private key", options.private_key.empty()
                                                     ? crypto::PrivateKey::load(options.private_key_path)
                                                     : crypto::PrivateKey::from_openssh(options.private_key));
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(options.host.c_str(), std::to_string(options.port).c_str(), &hints, &list);
-  if (error != 0) {
-    return fail(ErrorCode::not_found, "cannot look up the host {}: {}", quote(options.host),
-                error == EAI_SYSTEM ? system_error(errno, "getaddrinfo").message : std::string(::gai_strerror(error)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
-  for (const addrinfo* info = list; info != nullptr; info = info->ai_next) {
-    if (info->ai_addrlen > sizeof(sockaddr_storage)) continue;
-    Endpoint endpoint;
-    endpoint.size = info->ai_addrlen;
-    std::copy_n(reinterpret_cast<const char*>(info->ai_addr), info->ai_addrlen,
-                reinterpret_cast<char*>(&endpoint.address));
-    prepared.endpoints.push_back(endpoint);
-  }
-  if (prepared.endpoints.empty()) {
-    return fail(ErrorCode::not_found, "the host {} has no address", quote(options.host));
-  }
+  prepared.route = TRY(find_route(options.host, options.port, options.proxy));
   return prepared;
 }
 
@@ -86,7 +56,6 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
   }
 
   void on_ready() override {
-    if (stage_ == Stage::connect) return tcp_ready();
     for (int round = 0; done_ && round < 16; ++round) {
       const Step step = stage_step();
       if (!done_) return;
@@ -119,67 +88,36 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
   void prepared(Result<Prepared> prepared) {
     if (!done_) return;
     if (!prepared) return finish(std::unexpected(std::move(prepared).error()));
+    timer_ = Timer();
     key_ = std::move(prepared->key);
-    endpoints_ = std::move(prepared->endpoints);
-    deadline_ = system_clock().steady_now() + options_.connect_timeout;
-    next_endpoint();
+    tell(ConnectStep::looked_up, join(addresses_of(prepared->route), ", "));
+    dialer_ = std::make_shared<Dialer>(
+        worker_, std::move(prepared->route), options_.connect_timeout,
+        [self = weak_from_this()](const SocketAddress& proxy) {
+          if (const auto attempt = self.lock()) attempt->tell(ConnectStep::at_proxy, proxy.address);
+        },
+        [self = weak_from_this()](Result<Dialed> result) {
+          if (const auto attempt = self.lock()) attempt->dialed(std::move(result));
+        });
+    dialer_->start();
   }
 
-  /// Tries the next address; each gets its share of the time that is left, so that one that drops our packets does not
-  /// take it all.
-  void next_endpoint() {
-    while (endpoint_ < endpoints_.size()) {
-      const Endpoint& endpoint = endpoints_[endpoint_++];
-      address_ = describe_address(endpoint.address);
-      const size_t left = endpoints_.size() - endpoint_ + 1;
-      const auto share = std::chrono::duration_cast<std::chrono::milliseconds>(
-          (deadline_ - system_clock().steady_now()) / static_cast<int>(left));
-      if (share <= std::chrono::milliseconds::zero()) break;
-      socket_.reset(::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      if (!socket_) {
-        connect_error_ = system_error(errno, "socket").message;
-        continue;
-      }
-      configure_connection(socket_.get());
-      if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.size) != 0 &&
-          errno != EINPROGRESS) {
-        note_connect_error(errno);
-        continue;
-      }
-      auto readiness = Readiness::watch(worker_, socket_.get());
-      if (!readiness) return finish(std::unexpected(readiness.error()));
-      readiness_ = std::move(*readiness);
-      readiness_->wait_writable(shared_from_this());
-      timer_ = worker_.schedule(share, [self = weak_from_this()] {
-        const auto attempt = self.lock();
-        if (!attempt || attempt->stage_ != Stage::connect) return;
-        attempt->note_connect_error(ETIMEDOUT);
-        attempt->readiness_->release();
-        attempt->next_endpoint();
-      });
-      return;
-    }
-    give_up(connect_timed_out_ ? ErrorCode::timed_out : ErrorCode::unavailable, connect_error_);
-  }
-
-  void note_connect_error(int error) {
-    connect_timed_out_ = error == ETIMEDOUT;
-    const std::string message = system_error(error, address_.address).message;
-    connect_error_ = connect_error_.empty() ? message : fmt::format("{}; {}", connect_error_, message);
-  }
-
-  void tcp_ready() {
-    int error = 0;
-    socklen_t size = sizeof(error);
-    if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-    if (error != 0) {
-      note_connect_error(error);
-      readiness_->release();
-      return next_endpoint();
-    }
+  void dialed(Result<Dialed> result) {
+    if (!done_) return;
+    if (!result) return give_up(result.error().code, result.error().message);
+    socket_ = std::move(result->fd);
+    address_ = std::move(result->address);
+    tell(ConnectStep::connected, address_.address);
+    auto readiness = Readiness::watch(worker_, socket_.get());
+    if (!readiness) return finish(std::unexpected(readiness.error()));
+    readiness_ = std::move(*readiness);
     limit_stage(options_.handshake_timeout, "the SSH handshake");
     if (const Result<void> begun = begin_handshake(); !begun) return finish(std::unexpected(begun.error()));
     on_ready();
+  }
+
+  void tell(ConnectStep step, const std::string& detail) const {
+    if (options_.on_step) options_.on_step(step, detail);
   }
 
   Result<void> begin_handshake() {
@@ -232,6 +170,7 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
         if (result != SSH_AUTH_SUCCESS) {
           return failed(ErrorCode::unavailable, fmt::format("authentication failed: {}", session_.error_text()));
         }
+        tell(ConnectStep::authenticated, key_->public_key().fingerprint());
         private_key_.reset();
         key_.reset();
         channel_ = ssh_channel_new(session_.get());
@@ -270,6 +209,7 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
     if (result != SSH_OK) return failed(ErrorCode::unavailable, session_.error_text());
     const auto host_key = to_public_key(key.get());
     if (!host_key) return failed(host_key.error().code, host_key.error().message);
+    tell(ConnectStep::keys_exchanged, peer_software());
     const Result<void> verdict = options_.verify_host_key ? options_.verify_host_key(*host_key)
                                                           : fail(ErrorCode::internal, "nothing verifies the host key");
     if (!verdict) return failed(verdict.error().code, verdict.error().message);
@@ -284,11 +224,15 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
     peer.port = options_.port;
     peer.user = options_.user;
     peer.key_fingerprint = peer_fingerprint_;
-    const char* software = ssh_get_serverbanner(session_.get());
-    peer.software = escape_for_terminal(software == nullptr ? "" : software);
+    peer.software = peer_software();
     readiness_->release();
     finish(make_session_channel(worker_, std::move(session_), std::exchange(channel_, nullptr), std::move(peer),
                                 ChannelLimits{options_.max_line_bytes, options_.max_queued_bytes}));
+  }
+
+  [[nodiscard]] std::string peer_software() const {
+    const char* software = ssh_get_serverbanner(session_.get());
+    return escape_for_terminal(software == nullptr ? "" : software);
   }
 
   Step failed(ErrorCode code, const std::string& why) {
@@ -310,6 +254,7 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
 
   void clean_up() {
     timer_ = Timer();
+    if (dialer_) dialer_->abandon();
     if (readiness_) readiness_->release();
     session_.reset();
     socket_.reset();
@@ -322,11 +267,7 @@ class Attempt final : public Readiness::Listener, public std::enable_shared_from
   Done done_;
   Timer timer_;
   std::optional<crypto::PrivateKey> key_;
-  std::vector<Endpoint> endpoints_;
-  size_t endpoint_ = 0;
-  SteadyTime deadline_;
-  std::string connect_error_;
-  bool connect_timed_out_ = false;
+  std::shared_ptr<Dialer> dialer_;
   SocketAddress address_;
   UniqueFd socket_;
   Session session_;
