@@ -21,6 +21,8 @@
 #include "config/secret_reference.h"
 #include "crypto/ssh_key.h"
 #include "net/runtime/runtime.h"
+#include "net/runtime/service_manager.h"
+#include "net/runtime/watchdog.h"
 #include "net/vault/vault.h"
 
 namespace {
@@ -150,6 +152,23 @@ bool check_new_key(const std::string& path) {
   return true;
 }
 
+// What `systemctl status` shows.
+std::string status_line(const hive::agent::TunnelStatus& status) {
+  using hive::agent::TunnelState;
+  switch (status.state) {
+    case TunnelState::connecting:
+      return fmt::format("connecting to {}", status.gateway.to_string());
+    case TunnelState::connected:
+      return fmt::format("connected to {}", status.gateway.to_string());
+    case TunnelState::waiting:
+      return fmt::format("not connected: {}; next try in {:.0f} s", status.last_error.message,
+                         std::chrono::duration<double>(status.retry_in).count());
+    case TunnelState::stopped:
+      return "stopping";
+  }
+  return {};
+}
+
 void wait_for_end(const sigset_t& signals, const std::function<void()>& reload) {
   for (;;) {
     int signal = 0;
@@ -163,6 +182,7 @@ void wait_for_end(const sigset_t& signals, const std::function<void()>& reload) 
 }
 
 int run(const std::string& config_path) {
+  const hive::net::ServiceManager manager = hive::net::ServiceManager::of_this_process();
   // Vault may be asked for secrets while the configuration is read.
   ::signal(SIGPIPE, SIG_IGN);
   auto config = hive::config::load_agent_config(config_path, secret_sources());
@@ -188,13 +208,13 @@ int run(const std::string& config_path) {
     fmt::print(stderr, "{}\n", agent.error().message);
     return bad_configuration;
   }
-  hive::Result<std::shared_ptr<hive::agent::Tunnel>> tunnel =
-      hive::agent::Tunnel::create(dialling, worker, *config,
-                                  {.on_connected =
-                                       [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) {
-                                         (*agent)->serve(std::move(channel), [&] { (*tunnel)->useful_exchange(); });
-                                       },
-                                   .on_state = {}});
+  hive::Result<std::shared_ptr<hive::agent::Tunnel>> tunnel = hive::agent::Tunnel::create(
+      dialling, worker, *config,
+      {.on_connected =
+           [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) {
+             (*agent)->serve(std::move(channel), [&] { (*tunnel)->useful_exchange(); });
+           },
+       .on_state = [&](const hive::agent::TunnelStatus& status) { manager.status(status_line(status)); }});
   if (!tunnel) {
     fmt::print(stderr, "{}: {}\n", config_path, tunnel.error().message);
     return bad_configuration;
@@ -206,8 +226,12 @@ int run(const std::string& config_path) {
     trim = worker.schedule(start_phase, [] { hive::agent::release_start_code(); });
   });
   runtime.start();
+  // The configuration is sound and the first try is on its way. Whether a gateway answers is not up to this machine.
+  manager.ready("starting");
+  hive::net::Watchdog watchdog(manager, {&worker});
 
   wait_for_end(signals, [&] {
+    manager.reloading();
     if (config->private_key.empty()) {
       if (check_new_key(config->private_key_path)) worker.post([&] { (*tunnel)->renew(); });
     } else if (auto key = read_new_key(config_path)) {
@@ -216,7 +240,10 @@ int run(const std::string& config_path) {
         (*tunnel)->renew();
       });
     }
+    manager.ready("reloaded");
   });
+  manager.stopping();
+  watchdog.stop_asking();
   hive::agent::EndLimit limit(end_limit);
   std::promise<void> stopped;
   worker.post([&] {

@@ -7,7 +7,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -15,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "config/gateway_check.h"
 #include "config/gateway_config.h"
+#include "net/runtime/service_manager.h"
 #include "net/vault/vault.h"
 #include "service.h"
 
@@ -68,6 +68,7 @@ hive::Result<StandardStreams> take_standard_streams() {
 }
 
 int run(const std::string& config_path, bool with_stdio) {
+  const hive::net::ServiceManager manager = hive::net::ServiceManager::of_this_process();
   StandardStreams streams;
   if (with_stdio) {
     auto taken = take_standard_streams();
@@ -95,19 +96,19 @@ int run(const std::string& config_path, bool with_stdio) {
     // The end of the client is the end of the program, like a signal.
     (*service)->serve_stdio(streams.in.get(), streams.out.get(), [] { kill(getpid(), SIGTERM); });
   }
-  sd_notify(0, "READY=1");
+  (*service)->report_to(manager);
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) break;
-    sd_notify(0, "RELOADING=1");
+    manager.reloading();
     if (auto reloaded = (*service)->reload(); !reloaded) {
       hive::log::error("the configuration was not reloaded; the old one stays in force",
                        {{"reason", reloaded.error().message}});
     }
-    sd_notify(0, "READY=1");
+    manager.ready((*service)->status());
   }
-  sd_notify(0, "STOPPING=1");
+  manager.stopping();
   if (with_stdio) {
     // Clients kill a server that is not gone after two seconds or so.
     (*service)->stop(std::chrono::milliseconds(200), std::chrono::milliseconds(400));

@@ -1,5 +1,7 @@
 #include "service.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -276,6 +278,21 @@ void Service::serve_stdio(int in_fd, int out_fd, std::function<void()> ended) {
   state_->stdio =
       mcp_surface::StdioEndpoint::start(*state_->mcp->core(), state_->runtime.next_worker(), std::move(options));
   log::info("serving MCP on standard input and output", {{"role", state_->settings.load()->config->stdio_role}});
+}
+
+std::string Service::status() const {
+  const fleet::SnapshotPointer fleet = state_->fleet->snapshot();
+  const auto online = std::ranges::count_if(fleet->agents, [](const auto& agent) { return agent->online; });
+  return fmt::format("{} agent{} online, {} calls running", online, online == 1 ? "" : "s",
+                     state_->funnel->in_flight());
+}
+
+void Service::report_to(const net::ServiceManager& manager) {
+  manager.ready(status());
+  std::vector<net::Worker*> workers;
+  for (std::size_t i = 0; i < state_->runtime.size(); ++i)
+    workers.push_back(&state_->runtime.worker(i));
+  state_->watchdog = std::make_unique<net::Watchdog>(manager, std::move(workers), [this] { return status(); });
 }
 
 }  // namespace hive::gateway

@@ -8,6 +8,10 @@
 #include "base/result.h"
 #include "config/gateway_config.h"
 
+namespace hive::net {
+class ServiceManager;
+}
+
 namespace hive::gateway {
 
 /// The running gateway: every room wired together. Made and driven from the main thread.
@@ -26,6 +30,13 @@ class Service {
   /// Serves MCP on two descriptors as well, to the program that started this one. They stay open until stop(). `ended`
   /// is called at most once, on a worker, when that program has closed its side; it must not block.
   void serve_stdio(int in_fd, int out_fd, std::function<void()> ended);
+
+  /// Tells the service manager that the listeners are open, and from now on that every event loop turns and how many
+  /// agents are online. `manager` must live as long as this.
+  void report_to(const net::ServiceManager& manager);
+
+  /// One line for `systemctl status`. Thread-safe.
+  [[nodiscard]] std::string status() const;
 
   /// Takes no new calls, waits at most `patience` for running ones, withdraws the rest, gives them `last_words` to end
   /// (a tunnel answers a cancellation, or gives up on it, within 5 s), records the end and closes.

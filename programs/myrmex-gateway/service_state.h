@@ -28,6 +28,7 @@
 #include "mcp_side.h"
 #include "net/http/server.h"
 #include "net/runtime/runtime.h"
+#include "net/runtime/watchdog.h"
 #include "net/ssh/server.h"
 #include "service.h"
 
@@ -68,7 +69,8 @@ struct Service::State {
   std::unique_ptr<net::http::Server> https_server;
   std::unique_ptr<net::http::Server> http_server;
   std::unique_ptr<FileConfigurationStore> configuration;
-  std::mutex reload_mutex;  // the signal's thread and the surface's may both reload
+  std::unique_ptr<net::Watchdog> watchdog;  // null until somebody wants reports
+  std::mutex reload_mutex;                  // the signal's thread and the surface's may both reload
   std::atomic<bool> ready = false;
   bool stopped = false;  // guarded by reload_mutex
 

@@ -14,6 +14,7 @@ void Service::stop(std::chrono::milliseconds patience, std::chrono::milliseconds
   }
   log::info("stopping", {{"calls_in_flight", state.funnel->in_flight()}});
   state.ready = false;
+  if (state.watchdog != nullptr) state.watchdog->stop_asking();
   state.ssh_server->stop_accepting();
   state.session_watch->stop();
   state.mcp->close_core();
