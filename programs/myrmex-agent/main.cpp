@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,7 @@
 #include "net/runtime/service_manager.h"
 #include "net/runtime/watchdog.h"
 #include "net/vault/vault.h"
+#include "subcommands.h"
 
 namespace {
 
@@ -42,6 +45,8 @@ constexpr std::string_view help_text =
 Usage:
   myrmex-agent --config FILE              dial out to the gateway and answer its calls
   myrmex-agent --check-config FILE        explain a configuration: what each entry admits, what is wrong
+  myrmex-agent doctor [OPTIONS]           why it does not connect, step by step; see myrmex-agent doctor --help
+  myrmex-agent completion bash|zsh|fish   print a completion script
   myrmex-agent --version
 
 Options:
@@ -169,6 +174,27 @@ std::string status_line(const hive::agent::TunnelStatus& status) {
   return {};
 }
 
+// What the tunnel is at, for the service manager: told at once, and again by the watchdog's thread if that was lost.
+class StatusBoard {
+ public:
+  explicit StatusBoard(const hive::net::ServiceManager& manager) : manager_(manager) {}
+
+  void put(std::string text) {
+    std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+    manager_.status(text_);
+  }
+  std::string text() {
+    std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  const hive::net::ServiceManager& manager_;
+  std::mutex mutex_;
+  std::string text_ = "starting";
+};
+
 void wait_for_end(const sigset_t& signals, const std::function<void()>& reload) {
   for (;;) {
     int signal = 0;
@@ -201,6 +227,7 @@ int run(const std::string& config_path) {
 
   // Starting a program can hang as long as its file system does; dialling must go on meanwhile.
   hive::net::Runtime dialling(0, 1);
+  StatusBoard board(manager);
   hive::net::Runtime runtime(1, 2);
   hive::net::Worker& worker = runtime.worker(0);
   auto agent = hive::agent::Agent::create(runtime, worker, *config);
@@ -214,7 +241,7 @@ int run(const std::string& config_path) {
            [&](std::shared_ptr<hive::net::ssh::LineChannel> channel) {
              (*agent)->serve(std::move(channel), [&] { (*tunnel)->useful_exchange(); });
            },
-       .on_state = [&](const hive::agent::TunnelStatus& status) { manager.status(status_line(status)); }});
+       .on_state = [&](const hive::agent::TunnelStatus& status) { board.put(status_line(status)); }});
   if (!tunnel) {
     fmt::print(stderr, "{}: {}\n", config_path, tunnel.error().message);
     return bad_configuration;
@@ -227,8 +254,8 @@ int run(const std::string& config_path) {
   });
   runtime.start();
   // The configuration is sound and the first try is on its way. Whether a gateway answers is not up to this machine.
-  manager.ready("starting");
-  hive::net::Watchdog watchdog(manager, {&worker});
+  manager.ready(board.text());
+  hive::net::Watchdog watchdog(manager, {&worker}, [&board] { return board.text(); });
 
   wait_for_end(signals, [&] {
     manager.reloading();
@@ -240,7 +267,7 @@ int run(const std::string& config_path) {
         (*tunnel)->renew();
       });
     }
-    manager.ready("reloaded");
+    manager.ready(board.text());
   });
   manager.stopping();
   watchdog.stop_asking();
@@ -265,6 +292,10 @@ int run(const std::string& config_path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::span<char*> words(argv + 1, argc > 0 ? static_cast<size_t>(argc - 1) : 0);
+  const std::string_view command = words.empty() ? std::string_view() : words.front();
+  if (command == "doctor") return hive::agent::doctor_command(words.subspan(1), secret_sources());
+  if (command == "completion") return hive::agent::completion_command(words.subspan(1));
   auto options = parse_options(argc, argv);
   if (!options) {
     fmt::print(stderr, "myrmex-agent: {}\n\n{}", options.error().message, help_text);

@@ -7,8 +7,10 @@
 #include "base/strings.h"
 #include "crypto/ssh_key.h"
 #include "gateway/audit/reader.h"
+#include "gateway/fleet/probe.h"
 #include "gateway/oidc/provider.h"
 #include "net/http/certificate.h"
+#include "protocol/agent_protocol.h"
 #include "service_state.h"
 
 namespace hive::gateway {
@@ -149,7 +151,13 @@ Result<void> Service::State::listen_ssh() {
     }
     return authorized_keys->authorize(user, key, address);
   };
-  options.accept = [this](std::shared_ptr<net::ssh::LineChannel> channel) { fleet->add(std::move(channel)); };
+  options.probe_subsystem = std::string(protocol::ssh_probe_subsystem);
+  options.accept = [this](std::shared_ptr<net::ssh::LineChannel> channel) {
+    if (channel->peer().kind == net::ssh::ChannelKind::probe) {
+      return fleet::answer_probe(std::move(channel), *fleet, clock);
+    }
+    fleet->add(std::move(channel));
+  };
   options.refused = [this](const std::string& address, const std::string& user, const std::string& reason) {
     events->tunnel_refused(address, user, reason);
   };

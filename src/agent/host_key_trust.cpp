@@ -71,15 +71,27 @@ Result<HostKeyTrust> HostKeyTrust::create(const config::AgentConfig& config) {
 }
 
 Result<void> HostKeyTrust::verify(const config::GatewayAddress& gateway, const crypto::PublicKey& key) const {
-  if (!pin_) return verify_against_file(gateway, key);
-  if (*pin_ == key) return {};
+  std::string text;
+  if (TRY(judge(gateway, key, text)) != Standing::unknown) return {};
+  return remember(gateway, key, std::move(text));
+}
+
+Result<HostKeyTrust::Standing> HostKeyTrust::judge(const config::GatewayAddress& gateway,
+                                                   const crypto::PublicKey& key) const {
+  std::string text;
+  return judge(gateway, key, text);
+}
+
+Result<HostKeyTrust::Standing> HostKeyTrust::judge(const config::GatewayAddress& gateway, const crypto::PublicKey& key,
+                                                   std::string& text) const {
+  if (pin_ && *pin_ == key) return Standing::pinned;
+  if (!pin_) return judge_by_file(gateway, key, text);
   return mismatch(gateway, key, pin_->fingerprint(), fmt::format("gateway_host_key in {}", config_path_),
                   fmt::format("set gateway_host_key to {}", quote(key.to_line())));
 }
 
-Result<void> HostKeyTrust::verify_against_file(const config::GatewayAddress& gateway,
-                                               const crypto::PublicKey& key) const {
-  std::string text;
+Result<HostKeyTrust::Standing> HostKeyTrust::judge_by_file(const config::GatewayAddress& gateway,
+                                                           const crypto::PublicKey& key, std::string& text) const {
   if (auto content = read_file(path_, max_file_bytes)) {
     text = std::move(*content);
   } else if (content.error().code != ErrorCode::not_found) {
@@ -103,7 +115,7 @@ Result<void> HostKeyTrust::verify_against_file(const config::GatewayAddress& gat
   const std::string name = gateway.port == 22 ? gateway.host : fmt::format("[{}]:{}", gateway.host, gateway.port);
   switch (known.judge(key)) {
     case crypto::HostKeyVerdict::known:
-      return {};
+      return Standing::known;
     case crypto::HostKeyVerdict::revoked:
       return fail(ErrorCode::permission_denied, "the host key {} of {} is marked as revoked in {}", key.fingerprint(),
                   gateway.to_string(), path_);
@@ -115,14 +127,14 @@ Result<void> HostKeyTrust::verify_against_file(const config::GatewayAddress& gat
       break;
   }
   for (const crypto::PublicKey& trusted : file.keys) {
-    if (trusted == key) return {};
+    if (trusted == key) return Standing::known;
   }
   if (!file.keys.empty()) {
     return mismatch(gateway, key, file.keys.front().fingerprint(),
                     fmt::format("{}:{} (for every address)", path_, file.line_numbers.front()),
                     fmt::format("run: sed -i {}d '{}'", file.line_numbers.front(), path_));
   }
-  return remember(gateway, key, std::move(text));
+  return Standing::unknown;
 }
 
 Result<void> HostKeyTrust::remember(const config::GatewayAddress& gateway, const crypto::PublicKey& key,

@@ -19,14 +19,25 @@ class HostKeyTrust {
   /// Fails when the pin cannot be used.
   static Result<HostKeyTrust> create(const config::AgentConfig& config);
 
+  enum class Standing {
+    pinned,   ///< the configuration names this key
+    known,    ///< remembered from before
+    unknown,  ///< nothing is known of the gateway; verify() would trust it from now on
+  };
+  /// What verify() would decide, without writing. Fails with its words where it would refuse.
+  [[nodiscard]] Result<Standing> judge(const config::GatewayAddress& gateway, const crypto::PublicKey& key) const;
+
   /// Success when the gateway may be trusted. On first use this writes the file; when that fails, or when the file
   /// cannot be understood, the gateway is refused. Reads and writes a small file, so it may block for a moment.
   [[nodiscard]] Result<void> verify(const config::GatewayAddress& gateway, const crypto::PublicKey& key) const;
 
  private:
   HostKeyTrust() = default;
-  [[nodiscard]] Result<void> verify_against_file(const config::GatewayAddress& gateway,
-                                                 const crypto::PublicKey& key) const;
+  /// `text` becomes what the file holds.
+  [[nodiscard]] Result<Standing> judge(const config::GatewayAddress& gateway, const crypto::PublicKey& key,
+                                       std::string& text) const;
+  [[nodiscard]] Result<Standing> judge_by_file(const config::GatewayAddress& gateway, const crypto::PublicKey& key,
+                                               std::string& text) const;
   [[nodiscard]] Result<void> remember(const config::GatewayAddress& gateway, const crypto::PublicKey& key,
                                       std::string text) const;
 

@@ -32,6 +32,8 @@ namespace hive::protocol {
 
 inline constexpr size_t default_max_line_bytes = size_t{4} << 20;
 inline constexpr std::string_view ssh_subsystem = "mcp";
+/// Of a channel on which an agent asks {"method":"probe"} without connecting as itself.
+inline constexpr std::string_view ssh_probe_subsystem = "myrmex-probe";
 inline constexpr std::string_view rejected_marker = "Command failed/rejected:";
 inline constexpr std::string_view outcome_meta_key = "myrmex-hive/outcome";
 inline constexpr std::string_view reason_meta_key = "myrmex-hive/reason";

@@ -52,6 +52,22 @@ TEST_F(HostKeyTrustTest, LearnsOnFirstUseAndKnowsTheKeyAfterwards) {
   EXPECT_EQ(file(), before);
 }
 
+TEST_F(HostKeyTrustTest, JudgesWithoutWriting) {
+  using Standing = HostKeyTrust::Standing;
+  const auto key = new_key();
+  const auto judge = [&](const crypto::PublicKey& shown) {
+    return HostKeyTrust::create(config_)->judge(first_, shown);
+  };
+  EXPECT_EQ(judge(key), Standing::unknown);
+  EXPECT_FALSE(std::filesystem::exists(config_.known_host_key_path));
+  ASSERT_TRUE(verify(first_, key));
+  EXPECT_EQ(judge(key), Standing::known);
+  EXPECT_FALSE(judge(new_key()));
+  config_.gateway_host_key = key.to_line();
+  EXPECT_EQ(judge(key), Standing::pinned);
+  EXPECT_FALSE(judge(new_key()));
+}
+
 TEST_F(HostKeyTrustTest, KeepsOneKeyForEachAddress) {
   const auto key_1 = new_key();
   const auto key_2 = new_key();

@@ -77,11 +77,12 @@ struct Handshake::Callbacks {
   static int on_subsystem(ssh_session, ssh_channel, const char* name, void* self) {
     auto& handshake = *static_cast<Handshake*>(self);
     if (handshake.finished_) return 1;
-    if (handshake.options_.subsystem != name) {
+    const bool is_probe = !handshake.options_.probe_subsystem.empty() && handshake.options_.probe_subsystem == name;
+    if (!is_probe && handshake.options_.subsystem != name) {
       handshake.last_denial_ = fmt::format("subsystem {} was refused", quote(std::string_view(name).substr(0, 64)));
       return 1;
     }
-    handshake.peer_.kind = ChannelKind::subsystem;
+    handshake.peer_.kind = is_probe ? ChannelKind::probe : ChannelKind::subsystem;
     handshake.finished_ = true;
     return 0;
   }

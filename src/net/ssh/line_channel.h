@@ -11,8 +11,12 @@
 
 namespace hive::net::ssh {
 
-/// The two ways in which an agent opens its channel (DESIGN section 5).
-enum class ChannelKind { subsystem, direct };
+/// What an agent has opened its channel for, and how (DESIGN section 5).
+enum class ChannelKind {
+  subsystem,  ///< its tunnel, as a subsystem
+  direct,     ///< its tunnel, as a channel of that type
+  probe,      ///< a question of its doctor, which must not become its tunnel
+};
 
 /// Who is at the other end of a channel.
 struct Peer {

@@ -18,6 +18,7 @@ struct ServerOptions {
   std::string listen_address;  ///< "HOST:PORT", ":PORT", "[::1]:0"
   std::string host_key_path;   ///< OpenSSH private key file, Ed25519
   std::string subsystem = "mcp";
+  std::string probe_subsystem = {};  ///< gives channels of kind probe; empty: there is none
 
   /// Decides about a key. Asked when the peer wants to know whether a key would do, and again when it has proved that
   /// it owns it; only the second counts, and both must be answered alike. Called on the handshake thread; must be
