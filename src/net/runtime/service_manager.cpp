@@ -8,6 +8,7 @@
 #include <ctime>
 #include <optional>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,6 +21,9 @@ namespace hive::net {
 namespace {
 
 constexpr std::size_t max_status_bytes = 512;
+
+// A few datagrams fit into the manager's queue; it reads them when it comes to it.
+constexpr std::chrono::milliseconds patience = std::chrono::seconds(5);
 
 std::optional<std::string> take_variable(const char* name) {
   const char* value = std::getenv(name);
@@ -69,32 +73,40 @@ ServiceManager ServiceManager::of_this_process() {
 }
 
 void ServiceManager::ready(std::string_view status) const {
-  send("READY=1\n" + status_line(status));
+  send("READY=1\n" + status_line(status), patience);
 }
 
 void ServiceManager::reloading() const {
   // The time is what tells a newer systemd this reload from the one before.
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1'000'000 + now.tv_nsec / 1000));
+  send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1'000'000 + now.tv_nsec / 1000), patience);
 }
 
 void ServiceManager::stopping() const {
-  send("STOPPING=1\n" + status_line("stopping"));
-}
-
-void ServiceManager::status(std::string_view text) const {
-  send(status_line(text));
+  send("STOPPING=1\n" + status_line("stopping"), patience);
 }
 
 void ServiceManager::feed_watchdog() const {
-  send("WATCHDOG=1");
+  send("WATCHDOG=1", patience);
 }
 
-void ServiceManager::send(std::string_view message) const {
-  if (!socket_) return;
-  // Not waiting: a manager that does not read must not stop a service. What is lost is said again or has no use.
-  while (::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+bool ServiceManager::status(std::string_view text) const {
+  return send(status_line(text), std::chrono::milliseconds(0));
+}
+
+bool ServiceManager::send(std::string message, std::chrono::milliseconds wait) const {
+  if (!socket_) return true;
+  message += '\n';
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  for (;;) {
+    if (::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) >= 0) return true;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    pollfd writable{socket_.get(), POLLOUT, 0};
+    ::poll(&writable, 1, static_cast<int>(left));
   }
 }
 

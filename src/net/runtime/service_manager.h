@@ -21,16 +21,17 @@ class ServiceManager {
   /// A sign of life must come more often than this; zero: none is expected.
   [[nodiscard]] std::chrono::microseconds watchdog_limit() const { return watchdog_limit_; }
 
+  /// These wait up to a few seconds for a manager that is busy: without them it would take us for dead.
   void ready(std::string_view status) const;
-  /// ready() must follow.
-  void reloading() const;
+  void reloading() const;  ///< ready() must follow
   void stopping() const;
-  /// One line for people, shown by `systemctl status`. Line breaks become blanks.
-  void status(std::string_view text) const;
   void feed_watchdog() const;
+  /// One line for people, shown by `systemctl status`. Line breaks become blanks. Does not wait; false: the manager is
+  /// busy and has not heard it.
+  bool status(std::string_view text) const;
 
  private:
-  void send(std::string_view message) const;
+  bool send(std::string message, std::chrono::milliseconds wait) const;
 
   UniqueFd socket_;  // connected to the manager
   std::chrono::microseconds watchdog_limit_{0};

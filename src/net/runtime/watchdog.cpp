@@ -60,8 +60,7 @@ struct Watchdog::State {
   void tell_status() {
     std::string text = status();
     if (text == last_status) return;
-    manager.status(text);
-    last_status = std::move(text);
+    if (manager.status(text)) last_status = std::move(text);
   }
 
   const ServiceManager& manager;

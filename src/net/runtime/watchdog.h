@@ -15,8 +15,8 @@ namespace hive::net {
 /// to date with the same thread. Does nothing, and has no thread, where no manager listens.
 class Watchdog {
  public:
-  /// `manager` and the workers must outlive this, or ended() must be called before they go. `status` says the line of
-  /// status; it is called on a thread of the watchdog, may be empty, and must be quick.
+  /// `manager` must outlive this; the workers as well, or stop_asking() is called before they go. `status` says the
+  /// line of status; it is called on a thread of the watchdog, may be empty, and must be quick.
   Watchdog(const ServiceManager& manager, std::vector<Worker*> workers, std::function<std::string()> status = {});
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

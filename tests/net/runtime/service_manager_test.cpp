@@ -1,5 +1,7 @@
 #include "net/runtime/service_manager.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 
 #include "net/runtime/service_manager_fixture.h"
@@ -7,8 +9,6 @@
 namespace hive::net {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 TEST(ServiceManagerTest, WithoutAManagerNothingHappens) {
@@ -26,13 +26,13 @@ TEST(ServiceManagerTest, SaysWhatTheProtocolKnows) {
   const ServiceManager manager = ServiceManager::of_this_process();
   ASSERT_TRUE(manager.listens());
   manager.ready("12 agents online");
-  EXPECT_EQ(listening.take(), "READY=1\nSTATUS=12 agents online");
+  EXPECT_EQ(listening.take(), "READY=1\nSTATUS=12 agents online\n");
   manager.reloading();
   EXPECT_THAT(listening.take(), StartsWith("RELOADING=1\nMONOTONIC_USEC="));
   manager.feed_watchdog();
-  EXPECT_EQ(listening.take(), "WATCHDOG=1");
+  EXPECT_EQ(listening.take(), "WATCHDOG=1\n");
   manager.stopping();
-  EXPECT_EQ(listening.take(), "STOPPING=1\nSTATUS=stopping");
+  EXPECT_EQ(listening.take(), "STOPPING=1\nSTATUS=stopping\n");
 }
 
 TEST(ServiceManagerTest, AStatusCannotBecomeAnotherMessage) {
@@ -40,9 +40,23 @@ TEST(ServiceManagerTest, AStatusCannotBecomeAnotherMessage) {
   const ServiceManager manager = ServiceManager::of_this_process();
   manager.status("host\nMAINPID=1\n\x1b[31m");
   const std::string message = listening.take();
-  EXPECT_EQ(message, "STATUS=host MAINPID=1 \\x1b[31m");
+  EXPECT_EQ(message, "STATUS=host MAINPID=1 \\x1b[31m\n");
   manager.status(std::string(5000, 'x'));
   EXPECT_LE(listening.take().size(), 600U);
+}
+
+TEST(ServiceManagerTest, ABusyManagerHearsWhatMatters) {
+  ListeningManager listening;
+  const ServiceManager manager = ServiceManager::of_this_process();
+  // Until its queue is full.
+  int told = 0;
+  while (manager.status("busy"))
+    ++told;
+  std::thread ready([&] { manager.ready("at last"); });
+  for (int i = 0; i < told; ++i)
+    EXPECT_EQ(listening.take(), "STATUS=busy\n");
+  EXPECT_EQ(listening.take(), "READY=1\nSTATUS=at last\n");
+  ready.join();
 }
 
 TEST(ServiceManagerTest, ChildrenDoNotInheritTheManager) {

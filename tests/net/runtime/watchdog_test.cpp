@@ -26,7 +26,7 @@ class WatchdogTest : public testing::Test {
 TEST_F(WatchdogTest, FeedsWhileEveryLoopTurns) {
   Watchdog watchdog(manager, workers());
   for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(listening.take(), "WATCHDOG=1");
+    EXPECT_EQ(listening.take(), "WATCHDOG=1\n");
 }
 
 TEST_F(WatchdogTest, OneLoopThatHangsStopsTheFeedAndItsReturnResumesIt) {
@@ -50,22 +50,22 @@ TEST_F(WatchdogTest, OneLoopThatHangsStopsTheFeedAndItsReturnResumesIt) {
   int quiet_rounds = 0;
   while (quiet_rounds < 10) {
     last = listening.take();
-    ASSERT_NE(last, "WATCHDOG=1");
+    ASSERT_NE(last, "WATCHDOG=1\n");
     ++quiet_rounds;
   }
   release.set_value();
-  while (listening.take() != "WATCHDOG=1") {
+  while (listening.take() != "WATCHDOG=1\n") {
   }
 }
 
 TEST_F(WatchdogTest, AProgramThatEndsIsFedWithoutItsLoops) {
   Watchdog watchdog(manager, workers());
-  EXPECT_EQ(listening.take(), "WATCHDOG=1");
+  EXPECT_EQ(listening.take(), "WATCHDOG=1\n");
   watchdog.stop_asking();
   runtime.stop();
   listening.drain();
   for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(listening.take(), "WATCHDOG=1");
+    EXPECT_EQ(listening.take(), "WATCHDOG=1\n");
 }
 
 TEST_F(WatchdogTest, AStatusIsToldWhenItChanges) {
@@ -78,9 +78,9 @@ TEST_F(WatchdogTest, AStatusIsToldWhenItChanges) {
     } while (!message.starts_with("STATUS="));
     return message;
   };
-  EXPECT_EQ(next_status(), "STATUS=1 online");
+  EXPECT_EQ(next_status(), "STATUS=1 online\n");
   agents = 2;
-  EXPECT_EQ(next_status(), "STATUS=2 online");
+  EXPECT_EQ(next_status(), "STATUS=2 online\n");
 }
 
 TEST(WatchdogWithoutManagerTest, HasNoThread) {
