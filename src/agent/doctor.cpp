@@ -68,6 +68,9 @@ class Diagnosis {
                               plan_.proxy ? "the hosts in proxy and gateway_addr" : "the host in gateway_addr", host()),
                   DoctorExit::unreachable);
     }
+    if (seen_.addresses == host()) {
+      return add("name", CheckStatus::ok, host() + " is an address, there is nothing to look up");
+    }
     add("name", CheckStatus::ok,
         fmt::format("{}{} is {} ({})", plan_.proxy ? "the proxy " : "", host(), seen_.addresses, in_ms(seen_.lookup)));
   }
@@ -253,6 +256,7 @@ DoctorReport examine(const DoctorOptions& options) {
     if (const config::ProxyAddress* proxy = config->proxy_for(gateway)) plan.proxy = *proxy;
     plan.agent_id = config->agent_id;
     plan.key = usable_key(*config);
+    plan.key_path = config->private_key_path;
     plan.trust = shared_trust;
     plan.step_timeout = options.step_timeout;
     plan.clock = options.clock;

@@ -56,8 +56,12 @@ class Visit final : public net::ssh::LineChannel::Handler, public std::enable_sh
     options.subsystem = std::string(protocol::ssh_probe_subsystem);
     options.connect_timeout = options.handshake_timeout = plan_.step_timeout;
     options.max_line_bytes = max_answer_bytes;
-    // Without a key of its own the visit ends before one is needed.
-    options.private_key = plan_.key ? plan_.key->to_openssh() : crypto::PrivateKey::generate("")->to_openssh();
+    if (plan_.key && !plan_.key_path.empty()) {
+      options.private_key_path = plan_.key_path;
+    } else {
+      // Without a key of its own the visit ends before one is needed.
+      options.private_key = plan_.key ? plan_.key->to_openssh() : crypto::PrivateKey::generate("")->to_openssh();
+    }
     options.verify_host_key = [this](const crypto::PublicKey& key) { return judge(key); };
     options.on_step = [this](net::ssh::ConnectStep step, const std::string& detail) { note(step, detail); };
     return options;

@@ -40,6 +40,7 @@ struct VisitPlan {
   std::optional<config::ProxyAddress> proxy;
   std::string agent_id;
   std::optional<crypto::PrivateKey> key;  ///< none: the visit ends before the login
+  std::string key_path;                   ///< where it is from; empty: from a reference
   std::shared_ptr<const HostKeyTrust> trust;
   std::chrono::milliseconds step_timeout{0};
   const Clock* clock = nullptr;
