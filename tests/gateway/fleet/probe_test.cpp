@@ -24,6 +24,8 @@ class AskingChannel final : public net::ssh::LineChannel {
     return {};
   }
   [[nodiscard]] size_t queued_bytes() const override { return 0; }
+  [[nodiscard]] net::ssh::Traffic traffic() const override { return {}; }
+  void probe() override {}
   void set_reading(bool) override {}
   void close(std::string_view reason) override { closed = reason; }
   [[nodiscard]] bool is_open() const override { return closed.empty(); }

@@ -252,6 +252,8 @@ TEST_F(DialerTest, TheStepsAreToldInTheirOrder) {
   ASSERT_TRUE(channel) << channel.error().message;
   EXPECT_THAT(steps, ElementsAre(ConnectStep::looked_up, ConnectStep::at_proxy, ConnectStep::connected,
                                  ConnectStep::keys_exchanged, ConnectStep::authenticated));
+  // The relay ends with the channel.
+  on_worker(**channel, [&] { (*channel)->close("done"); });
 }
 
 }  // namespace
