@@ -44,6 +44,14 @@ async function outages(here, keepalive) {
   await agent.works();
   rows.push({ what: 'half open: the gateway\'s machine is another', 'gateway notices, s': '', 'agent notices, s': seconds(noticed - broken), 'calls again, s': seconds(Date.now() - noticed), 'the running call': '' });
 
+  const big = () => agent.call('run_command', { name: 'head', args: ['-c', '60000', '/dev/zero'] });
+  const began = Date.now();
+  await router.blackHole(1280);
+  while ((await big()).outcome !== 'success') await delay(100);
+  rows.push({ what: 'packets over 1,280 bytes vanish', 'gateway notices, s': '', 'agent notices, s': '', 'calls again, s': seconds(Date.now() - began), 'the running call': '' });
+  await router.heal();
+  await agent.works();
+
   const pid = hive.pid('gateway');
   const frozen = Date.now();
   process.kill(pid, 'SIGSTOP');

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "agent/host_key_trust.h"
+#include "agent/stuck_output.h"
 #include "agent/watched_channel.h"
 #include "base/backoff.h"
 #include "base/log.h"
@@ -17,6 +19,10 @@
 namespace hive::agent {
 
 namespace {
+
+/// With the headers of IPv6 below the 1,280 bytes that every IPv6 path takes (RFC 8200 section 5), and few IPv4 paths
+/// take less.
+constexpr int narrow_segment_bytes = 1160;
 
 double kernel_random() {
   std::array<std::uint8_t, sizeof(std::uint32_t)> bytes{};
@@ -76,6 +82,8 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
   struct Connection {
     std::shared_ptr<net::ssh::LineChannel> channel;
     net::ssh::Liveness liveness;
+    StuckOutput output;
+    size_t gateway;
     net::Timer check;
   };
 
@@ -93,6 +101,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     options.subsystem = std::string(protocol::ssh_subsystem);
     options.max_line_bytes = protocol::default_max_line_bytes;
     if (const config::ProxyAddress* proxy = config_.proxy_for(gateway())) options.proxy = *proxy;
+    if (narrow_.contains(index_)) options.max_segment_bytes = narrow_segment_bytes;
     options.verify_host_key = [trust = trust_, address = gateway()](const crypto::PublicKey& key) {
       return trust->verify(address, key);
     };
@@ -128,8 +137,9 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
         [weak = weak_from_this(), number](const Error& reason) {
           if (const auto self = weak.lock()) self->lost(number, reason);
         });
-    connections_.emplace(number,
-                         Connection{watched, net::ssh::Liveness(clock_.steady_now(), config_.keepalive), net::Timer()});
+    const SteadyTime now = clock_.steady_now();
+    connections_.emplace(number, Connection{watched, net::ssh::Liveness(now, config_.keepalive), StuckOutput(now),
+                                            index_, net::Timer()});
     log::info("connected to the gateway", {{"gateway", gateway().to_string()},
                                            {"host_key", watched->peer().key_fingerprint},
                                            {"software", watched->peer().software}});
@@ -155,8 +165,10 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
     Connection& connection = found->second;
-    const net::ssh::Liveness::Verdict verdict =
-        connection.liveness.check(clock_.steady_now(), connection.channel->traffic());
+    const SteadyTime now = clock_.steady_now();
+    const net::ssh::Traffic traffic = connection.channel->traffic();
+    connection.output.look(now, traffic);
+    const net::ssh::Liveness::Verdict verdict = connection.liveness.check(now, traffic);
     // lost() follows later, never from within.
     if (!verdict.dead.empty()) return connection.channel->close("the gateway: " + verdict.dead);
     // Gateways of the Go product answer no ping of an agent, but every SSH answers this.
@@ -165,13 +177,27 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
   }
 
   void lost(std::uint64_t number, const Error& reason) {
-    if (!running_ || connections_.erase(number) == 0) return;
+    if (!running_) return;
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return;
+    note_stuck(found->second);
+    connections_.erase(found);
     if (number != newest_) {
       log::info("the gateway has closed the old connection", {{"reason", reason.message}});
       return;
     }
     // An attempt with a new key may be on its way already.
     if (!attempt_) wait(reason);
+  }
+
+  /// A connection whose output stood still to its end may have met a path that takes small packets only, as a
+  /// handshake's are, and says so to nobody: the next ones do with small packets. It costs little where the reason was
+  /// another.
+  void note_stuck(const Connection& connection) {
+    if (connection.output.lasts(clock_.steady_now()) < config_.keepalive) return;
+    if (!narrow_.insert(connection.gateway).second) return;
+    log::info("what was sent did not arrive: from now on in packets of no more than 1,220 bytes",
+              {{"gateway", config_.gateways[connection.gateway].to_string()}});
   }
 
   void wait(Error reason) {
@@ -206,6 +232,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
   std::map<std::uint64_t, Connection> connections_;    // by number
   std::uint64_t newest_ = 0;
   size_t index_ = 0;
+  std::set<size_t> narrow_;  // gateways behind a path that may swallow large packets
   bool renew_again_ = false;
   bool running_ = false;
 };

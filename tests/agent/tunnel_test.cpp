@@ -272,6 +272,55 @@ TEST_F(TunnelTest, AGatewayThatNeverPingsButAnswersProbesIsKept) {
   EXPECT_LT(probes, 1000) << "it was given up";
 }
 
+TEST_F(TunnelTest, AGatewayThatIsHeardButGetsNothingIsDialedWithSmallPacketsFromThenOn) {
+  start();
+  const Dial first = dials_.take();
+  EXPECT_EQ(first.options.max_segment_bytes, 0);
+  auto inner = accept(first);
+  auto channel = connected_.take();
+  int checks = 0;
+  on_worker([&] {
+    inner->on_check = [&] {
+      clock_.advance(config_.keepalive / 2);
+      ++inner->traffic_now.received;
+      ++checks;
+    };
+    inner->traffic_now.acked = 5000;
+    inner->traffic_now.is_sending = true;
+    channel->set_handler(std::make_shared<Recorder>());
+  });
+  for (int seen = 0; seen < 4;)
+    on_worker([&] { seen = checks; });
+  on_worker([&] { inner->end("the agent was silent for 45 s"); });
+  const Dial other = dials_.take();
+  EXPECT_EQ(other.options.host, "gw-2");
+  EXPECT_EQ(other.options.max_segment_bytes, 0) << "another path";
+  refuse(other);
+  const Dial again = dials_.take();
+  EXPECT_EQ(again.options.host, "gw-1");
+  EXPECT_EQ(again.options.max_segment_bytes, 1160);
+}
+
+TEST_F(TunnelTest, AnEndWithNothingLeftToSendSaysNothingOfThePath) {
+  start();
+  auto inner = accept(dials_.take());
+  auto channel = connected_.take();
+  int checks = 0;
+  on_worker([&] {
+    inner->on_check = [&] {
+      clock_.advance(config_.keepalive / 2);
+      ++inner->traffic_now.received;
+      ++checks;
+    };
+    channel->set_handler(std::make_shared<Recorder>());
+  });
+  for (int seen = 0; seen < 4;)
+    on_worker([&] { seen = checks; });
+  on_worker([&] { inner->end("the gateway stops"); });
+  refuse(dials_.take());
+  EXPECT_EQ(dials_.take().options.max_segment_bytes, 0);
+}
+
 TEST_F(TunnelTest, StopClosesAndDoesNotRedial) {
   start();
   auto inner = accept(dials_.take());

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { cannotRun } from './support/hive.mjs';
+import { cannotRun, eventually } from './support/hive.mjs';
 import { agentAddress, obstacle } from './support/network.mjs';
 import { RemoteAgent } from './support/remote_agent.mjs';
 
@@ -62,6 +62,15 @@ describe('a router between', { skip: process.env.HIVE_REQUIRE_ALL !== '1' && obs
     const answers = await Promise.all(Array.from({ length: 8 }, () => agent.call('run_command', { name: 'uptime' })));
     await router.heal();
     for (const { outcome } of answers) assert.ok(['success', 'unknown', 'failure', 'denied'].includes(outcome), outcome);
+    await agent.works();
+  });
+
+  test('large packets vanish and nobody says so: the agent finds a size that passes', async () => {
+    const { agent, router } = here;
+    await router.blackHole(1280);
+    const big = () => agent.call('run_command', { name: 'head', args: ['-c', '60000', '/dev/zero'] });
+    await eventually('a large answer comes through', async () => (await big()).outcome === 'success', { within: 120_000, every: 200 });
+    await router.heal();
     await agent.works();
   });
 

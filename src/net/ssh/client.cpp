@@ -30,6 +30,7 @@ Result<Prepared> prepare(const ClientOptions& options) {
                                                     ? crypto::PrivateKey::load(options.private_key_path)
                                                     : crypto::PrivateKey::from_openssh(options.private_key));
   prepared.route = TRY(find_route(options.host, options.port, options.proxy));
+  prepared.route.max_segment_bytes = options.max_segment_bytes;
   return prepared;
 }
 

@@ -33,6 +33,9 @@ struct ClientOptions {
   std::string private_key = {};
   std::string subsystem = "mcp";
   std::optional<config::ProxyAddress> proxy = {};
+  /// The largest TCP segment that either side is to send, in bytes, TCP options included; 0: what the path is said to
+  /// take.
+  int max_segment_bytes = 0;
   /// Decides about the key that the server proved to have. An error refuses the connection with its message.
   std::function<Result<void>(const crypto::PublicKey& host_key)> verify_host_key;
   /// Told of every step, on the worker; may be empty.

@@ -94,6 +94,7 @@ void Dialer::next_endpoint() {
       continue;
     }
     configure_connection(socket_.get());
+    if (route_.max_segment_bytes > 0) limit_segments(socket_.get(), route_.max_segment_bytes);
     if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.size) != 0 &&
         errno != EINPROGRESS) {
       note_error(errno);

@@ -32,6 +32,7 @@ struct Route {
   std::optional<config::ProxyAddress> proxy;  ///< who is asked for the target
   std::string host;                           ///< of the target, as the proxy is asked for it
   std::uint16_t port = 0;
+  int max_segment_bytes = 0;  ///< see ClientOptions
 };
 
 /// Looks up what must be looked up here. Blocks. not_found for a name without address.

@@ -120,4 +120,8 @@ void configure_connection(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 120'000);
 }
 
+void limit_segments(int fd, int bytes) {
+  set_option(fd, IPPROTO_TCP, TCP_MAXSEG, bytes);
+}
+
 }  // namespace hive::net::ssh

@@ -39,5 +39,7 @@ Result<ListenSocket> listen_on(const HostAndPort& where);
 
 /// No delay for small packets, and a dead peer is noticed by the kernel within two minutes, also when data waits.
 void configure_connection(int fd);
+/// Before the connection: neither side sends larger TCP segments than this (RFC 9293 section 3.7.1).
+void limit_segments(int fd, int bytes);
 
 }  // namespace hive::net::ssh
