@@ -133,6 +133,24 @@ TEST_F(ForeignClientTest, NewKeysUnderTrafficDoNotStallIt) {
   EXPECT_EQ(all.get_future().wait_for(patience), std::future_status::ready);
 }
 
+TEST_F(ForeignClientTest, NewKeysAfterATimeDoNotEndIt) {
+  NEED("/usr/bin/ssh", "openssh-client");
+  start_server();
+  // Every second, and told of in the client's log, which comes among its output.
+  Process ssh(openssh({"-s", "-v", "-o", "RekeyLimit=default 1"}, {"mcp"}));
+  auto channel = accepted->take();
+  ASSERT_TRUE(channel);
+  auto handler = std::make_shared<RecordingHandler>();
+  handler->respond = [&](std::string_view line) { EXPECT_TRUE(channel->send(line)); };
+  on_worker(*channel, [&] { channel->set_handler(handler); });
+  // The client leaves out an exchange when nothing at all was said since the last one, so one line is said after each.
+  int exchanges = 0;
+  for (auto line = ssh.read_line(); line != "alive 4"; line = ssh.read_line()) {
+    ASSERT_TRUE(line) << "after " << exchanges << " exchanges";
+    if (line->find("SSH2_MSG_NEWKEYS received") != std::string::npos) ssh.write(fmt::format("alive {}\n", ++exchanges));
+  }
+}
+
 TEST_F(ForeignClientTest, CommandsShellsAndForwardingsOfOpenSshAreRefused) {
   NEED("/usr/bin/ssh", "openssh-client");
   start_server();
