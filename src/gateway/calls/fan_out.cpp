@@ -1,9 +1,11 @@
 #include "gateway/calls/fan_out.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/log.h"
@@ -129,6 +131,14 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
   [[nodiscard]] const std::vector<std::string>& agents() const override { return targets_.agents; }
   [[nodiscard]] std::size_t left_out() const override { return targets_.left_out; }
 
+  /// Those that are waited for come last, so that they hold up nobody who is there. Before begin().
+  void put_last(const std::function<bool(const std::string& agent)>& is_away) {
+    for (bool away : {false, true}) {
+      for (std::size_t place = 0; place < targets_.agents.size(); ++place)
+        if (is_away(targets_.agents[place]) == away) turns_.push_back(place);
+    }
+  }
+
   void begin() {
     audit::Record entry = event_of(request_, "fan_out_started", tier_);
     entry.detail = fmt::format("{} agents: {}", targets_.agents.size(), targets_text(request_.targets));
@@ -155,8 +165,13 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
     if (running_.empty() && next_ == targets_.agents.size()) finish();
   }
 
+  std::size_t next_place() {
+    std::size_t turn = next_++;
+    return turns_.empty() ? turn : turns_[turn];
+  }
+
   void start_next() {
-    std::size_t place = next_++;
+    std::size_t place = next_place();
     Call call;
     call.principal = request_.principal;
     call.surface = request_.surface;
@@ -200,7 +215,7 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
       stopped_by_ = because;
       while (next_ < targets_.agents.size()) {
         ++not_started_;
-        hand_out(next_++, not_started(because));
+        hand_out(next_place(), not_started(because));
       }
     }
     if (!withdraw_because.empty()) {
@@ -251,6 +266,7 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
   const SteadyTime started_;
   net::Timer deadline_;
   std::size_t next_ = 0;
+  std::vector<std::size_t> turns_;  // the places in the order in which they start; empty: as they are
   std::unordered_map<std::size_t, std::shared_ptr<RunningCall>> running_;  // by place
   FanOutCounts counts_;
   std::size_t errors_ = 0;
@@ -282,8 +298,16 @@ class FanOutsImpl final : public FanOuts {
       return std::unexpected(std::move(targets).error());
     }
     if (request.deadline.count() == 0) request.deadline = default_deadline;
+    bool waits = request.wait_for_agent.count() > 0;
     auto started =
         std::make_shared<FanOut>(desk_, worker, std::move(request), *std::move(targets), tier, std::move(sink));
+    if (waits) {
+      std::unordered_set<std::string> online;
+      fleet::SnapshotPointer snapshot = fleet_.snapshot();
+      for (const fleet::AgentPointer& agent : snapshot->agents)
+        if (agent->online) online.insert(agent->id);
+      started->put_last([&online](const std::string& agent) { return !online.contains(agent); });
+    }
     started->begin();
     return started;
   }

@@ -212,9 +212,26 @@ TEST_F(FanOutTest, ACallMayWaitForAnAgentThatIsDueBack) {
   request.wait_for_agent = std::chrono::minutes(1);
   EXPECT_THAT(start(std::move(request))->agents(), ElementsAre("edge-1")) << "who waits means those that are away too";
   EXPECT_FALSE(sink_->end_.has_value());
-  connect_answering("edge-1");
-  ASSERT_TRUE(eventually([&] { return sink_->end_.has_value(); }));
+  Channel back = connect("edge-1");
+  settle();
+  answer_call(*back);
+  ASSERT_TRUE(sink_->end_.has_value());
   EXPECT_EQ(sink_->of("edge-1").outcome, Outcome::success);
+}
+
+TEST_F(FanOutTest, WhoIsWaitedForHoldsUpNobodyWhoIsThere) {
+  connect("edge-1")->break_down();
+  connect_answering("edge-2");
+  FanOutRequest request = request_for_all();
+  request.wait_for_agent = std::chrono::minutes(1);
+  request.concurrency = 1;
+  auto running = start(std::move(request));
+  EXPECT_THAT(running->agents(), ElementsAre("edge-1", "edge-2"));
+  EXPECT_EQ(sink_->of("edge-2").outcome, Outcome::success);
+  running->cancel("enough");
+  settle();
+  ASSERT_TRUE(sink_->end_.has_value());
+  EXPECT_EQ(sink_->of("edge-1").outcome, Outcome::cancelled);
 }
 
 TEST_F(FanOutTest, GlobsAndTagsMeanTheirAgentsOnceEach) {
