@@ -17,6 +17,24 @@ namespace {
 constexpr size_t max_arguments_bytes = size_t{1} << 20;
 constexpr size_t max_name_bytes = 256;
 
+bool is_printable(std::string_view name) {
+  return !name.empty() && name.size() <= max_name_bytes &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+Failure no_such_tool(std::string_view command, const std::string& name, const std::vector<ToolView>& tools) {
+  std::vector<std::string_view> names;
+  for (const ToolView& tool : tools)
+    names.push_back(tool.name);
+  auto nearest = nearest_name(name, names);
+  return {.code = ExitCode::usage,
+          .message =
+              fmt::format("{}: {} is not the name of a tool: {}", command, quote_briefly(name),
+                          nearest ? "did you mean " + quote_briefly(*nearest) + "?"
+                                  : std::string("use AGENT__TOOL, or the name of a tool of a server without a prefix; "
+                                                "`myrmex tools` lists them"))};
+}
+
 /// Why a tool is not in the list: a wrong name is the user's to mend, an agent may come back.
 Failure not_offered(std::string_view command, const std::string& name, const std::vector<ToolView>& tools) {
   std::string prefix = name.substr(0, name.find("__") + 2);
@@ -62,13 +80,17 @@ std::optional<Failure> refused_by_first_gates(const GatewayClient& gateway, cons
 /// could make another call of it, so without the schema only words that carry their type are sent.
 std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway, const CallPlan& plan,
                                                     std::string_view command) {
-  bool is_needed = needs_schema(plan.words);
+  bool is_needed = plan.is_plain || needs_schema(plan.words);
   std::string_view agent = std::string_view(plan.tool).substr(0, plan.tool.find("__"));
-  auto body = gateway.get_json("/api/tools?agent=" + percent_encoded(agent));
+  auto body = gateway.get_json(plan.is_plain ? "/api/tools" : "/api/tools?agent=" + percent_encoded(agent));
   if (!body) {
     if (!is_needed && body.error().code != ExitCode::interrupted) return "";
-    body.error().message = "the tools could not be read, so the arguments have no types and the call was not sent: " +
-                           body.error().message + " (key:=json and --arguments need no types)";
+    if (plan.is_plain) {
+      body.error().message = "the tools could not be read, so the call was not sent: " + body.error().message;
+    } else {
+      body.error().message = "the tools could not be read, so the arguments have no types and the call was not sent: " +
+                             body.error().message + " (key:=json and --arguments need no types)";
+    }
     return std::unexpected(std::move(body.error()));
   }
   auto tools = parse_tools(*body);
@@ -82,6 +104,7 @@ std::expected<std::string, Failure> input_schema_of(const GatewayClient& gateway
   auto found = std::ranges::find(*tools, plan.tool, &ToolView::name);
   if (found != tools->end()) return found->input_schema;
   if (!is_needed) return "";
+  if (plan.is_plain) return std::unexpected(no_such_tool(command, plan.tool, *tools));
   const protocol::ToolDescription* built_in = protocol::find_builtin_tool(plan.tool.substr(agent.size() + 2));
   if (plan.may_wait && built_in != nullptr) return std::string(built_in->input_schema);
   if (auto refused = refused_by_first_gates(gateway, plan.tool)) return std::unexpected(*std::move(refused));
@@ -123,8 +146,7 @@ Result<void> take_base(const CallWords& options, CallPlan& plan) {
 
 bool is_tool_name(std::string_view name) {
   size_t split = name.find("__");
-  return name.size() <= max_name_bytes && split != std::string_view::npos && split > 0 && split + 2 < name.size() &&
-         std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
+  return is_printable(name) && split != std::string_view::npos && split > 0 && split + 2 < name.size();
 }
 
 Result<CallPlan> make_call_plan(const CallWords& options, std::string_view command) {
@@ -136,7 +158,8 @@ Result<CallPlan> make_call_plan(const CallWords& options, std::string_view comma
     }
     plan.tool = options.agent + "__" + plan.tool;
   }
-  if (!is_tool_name(plan.tool)) {
+  plan.is_plain = is_printable(plan.tool) && plan.tool.find("__") == std::string::npos;
+  if (!plan.is_plain && !is_tool_name(plan.tool)) {
     return fail(ErrorCode::invalid_argument,
                 "{}: {} is not the name of a tool: use AGENT__TOOL; `myrmex tools` lists them", command,
                 quote_briefly(plan.tool));
@@ -162,7 +185,7 @@ Result<CallPlan> make_fan_out_plan(const CallWords& options, std::string_view co
 std::expected<std::string, Failure> planned_arguments(const GatewayClient& gateway, const CallPlan& plan,
                                                       std::string_view command) {
   std::expected<std::string, Failure> schema;
-  if (!plan.words.empty()) schema = input_schema_of(gateway, plan, command);
+  if (plan.is_plain || !plan.words.empty()) schema = input_schema_of(gateway, plan, command);
   if (!schema) return schema;
   auto arguments = call_arguments(plan.base, plan.words, *schema);
   if (!arguments) return std::unexpected(Failure{ExitCode::usage, arguments.error().message});

@@ -22,6 +22,7 @@ struct CallPlan {
   std::string tool;
   std::string base = "{}";
   std::vector<std::string> words;
+  bool is_plain = false;  ///< a name without an agent, as servers behind the gateway without a prefix have them
   /// The agent may be offline when the call is made, and then lists no tools: those that every agent has are known.
   bool may_wait = false;
 };
@@ -35,7 +36,8 @@ Result<CallPlan> make_call_plan(const CallWords& options, std::string_view comma
 /// The same for a call of many agents, whose tool is named without an agent.
 Result<CallPlan> make_fan_out_plan(const CallWords& options, std::string_view command);
 
-/// The arguments as raw JSON, typed by the tool's schema, which the gateway is asked for when there are words.
+/// The arguments as raw JSON, typed by the tool's schema, which the gateway is asked for when there are words, or when
+/// only its list can say whether a plain name is that of a tool.
 std::expected<std::string, Failure> planned_arguments(const GatewayClient& gateway, const CallPlan& plan,
                                                       std::string_view command);
 

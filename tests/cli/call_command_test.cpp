@@ -70,6 +70,27 @@ TEST_F(CallTest, TypesTheWordsByTheToolsSchema) {
   EXPECT_EQ(gateway_.last_body(), R"({"name":"e__run_command","arguments":{"name":"sleep","args":["5"]}})");
 }
 
+TEST_F(CallTest, TakesAPlainNameThatTheGatewayLists) {
+  gateway_.answers["/api/tools"] = {200, R"({"tools":[{"name":"e__t"},{"name":"publish","inputSchema":)"
+                                         R"({"type":"object","properties":{"pages":{"type":"array"}}}}]})"};
+  ProgramRun called = run({"publish", "pages=home"});
+  EXPECT_EQ(called.exit_code, 0) << called.error;
+  EXPECT_EQ(gateway_.last_body(), R"({"name":"publish","arguments":{"pages":["home"]}})");
+  EXPECT_EQ(run({"publish"}).exit_code, 0);
+}
+
+TEST_F(CallTest, DoesNotSendAPlainNameThatNothingHas) {
+  gateway_.answers["/api/tools"] = {200, R"({"tools":[{"name":"e__t"},{"name":"publish"}]})"};
+  ProgramRun typo = run({"publsh"});
+  EXPECT_EQ(typo.exit_code, 2);
+  EXPECT_THAT(typo.error, HasSubstr(R"("publsh" is not the name of a tool: did you mean "publish"?)"));
+  EXPECT_THAT(run({"read_logs"}).error, HasSubstr("use AGENT__TOOL"));
+  gateway_.answers["/api/tools"] = {503, "{}"};
+  EXPECT_THAT(run({"publish"}).error, HasSubstr("the call was not sent"));
+  for (const auto& request : gateway_.requests)
+    EXPECT_EQ(request.find("/api/call"), std::string::npos);
+}
+
 TEST_F(CallTest, AsksForTheSchemaOnlyWhenThereAreWords) {
   run({"edge-1__get_metrics"});
   run({"edge-1__run_command", "-a", R"({"name":"uptime"})"});
@@ -119,7 +140,6 @@ TEST_F(CallTest, SendsNothingWhenTheCommandLineIsWrong) {
                                                                               {"name=uptime"},
                                                                               {"bad\x1bname"},
                                                                               {"e__t", "a=1", "-a", R"({"a":2})"},
-                                                                              {"nope"},
                                                                               {"__t"},
                                                                               {"e__"},
                                                                               {"--agent", "a", "b__c"},
