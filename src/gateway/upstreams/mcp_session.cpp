@@ -85,6 +85,7 @@ void McpSession::open_transport() {
                                              .detail = failure.detail},
                                    .http_status = failure.http_status,
                                    .code = failure.code});
+              if (failure.http_status == 0 && failure.reason != "upstream_busy") self.ping_after_failure();
             });
           },
       .on_interrupted =

@@ -112,6 +112,8 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
   void update_watches();
   void schedule_ping();
   void ping_if_quiet();
+  void ping_after_failure();
+  void ping();
 
   net::Worker& worker_;
   net::Runtime& runtime_;
@@ -146,6 +148,7 @@ class McpSession : public std::enable_shared_from_this<McpSession> {
 
   std::chrono::steady_clock::time_point last_heard_;
   net::Timer ping_timer_;
+  bool is_pinging_ = false;
   double notification_credit_;
   std::chrono::steady_clock::time_point notification_time_;
   std::chrono::steady_clock::time_point last_complaint_;

@@ -154,9 +154,22 @@ void McpSession::schedule_ping() {
 void McpSession::ping_if_quiet() {
   if (stage_ != Stage::ready) return;
   if (std::chrono::steady_clock::now() - last_heard_ < options_.ping_interval) return schedule_ping();
+  ping();
+}
+
+// A request that reached nobody makes it worth asking at once: whoever looks sees the truth, and the way back begins.
+void McpSession::ping_after_failure() {
+  bool is_useful = stage_ == Stage::ready && !is_modern() && options_.ping_interval.count() > 0 && !is_pinging_;
+  if (is_useful) ping();
+}
+
+void McpSession::ping() {
+  is_pinging_ = true;
+  ping_timer_.cancel();
   send_own("ping", "{}", options_.ping_timeout, info_.revision, [weak = weak_from_this()](RequestOutcome outcome) {
     auto self = weak.lock();
     if (self == nullptr || self->stage_ != Stage::ready) return;
+    self->is_pinging_ = false;
     // Any answer is a sign of life, also one that does not know the method.
     bool lives = outcome.reply.kind == ReplyKind::result || outcome.reply.kind == ReplyKind::error ||
                  outcome.reply.reason == "upstream_busy";
