@@ -65,6 +65,8 @@ struct RequestMeta {
 };
 /// -32602 for a member of the wrong type and for a log level that there is not; nothing has to be there.
 std::expected<RequestMeta, Fault> parse_meta(const Message& request);
+/// The same for whoever has read the members of params already.
+std::expected<RequestMeta, Fault> parse_meta(const Message& request, std::span<const json::Member> params);
 
 /// The revision of a modern request: -32602 if a key that every modern request carries is missing, -32022 with the
 /// supported revisions for one that is not modern.

@@ -39,11 +39,15 @@ std::string supported_revisions() {
 }  // namespace
 
 std::expected<RequestMeta, Fault> parse_meta(const Message& request) {
-  RequestMeta meta;
-  if (request.params.empty()) return meta;
+  if (request.params.empty()) return RequestMeta();
   auto params = json::parse_object(request.params, message_limits);
   if (!params) return invalid(request, "\"params\" must be an object");
-  std::optional<std::string_view> raw_meta = json::find(*params, "_meta");
+  return parse_meta(request, *params);
+}
+
+std::expected<RequestMeta, Fault> parse_meta(const Message& request, std::span<const json::Member> params) {
+  RequestMeta meta;
+  std::optional<std::string_view> raw_meta = json::find(params, "_meta");
   if (!raw_meta) return meta;
   auto members = json::parse_object(*raw_meta, message_limits);
   if (!members) return invalid(request, "params._meta must be an object");

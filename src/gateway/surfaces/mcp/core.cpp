@@ -42,11 +42,14 @@ class CoreImpl final : public Core {
 
   std::shared_ptr<Session> open_session(const Client& client) override { return LegacySession::open(server_, client); }
 
-  [[nodiscard]] std::optional<std::string> input_schema(const policy::Principal& principal,
-                                                        std::string_view tool) const override {
+  [[nodiscard]] std::optional<std::string> mirroring_schema(const policy::Principal& principal,
+                                                            std::string_view tool) const override {
     auto catalog = server_->catalogs->current();
     std::optional<Entry> entry = catalog->of(Kind::tools).find(tool);
-    if (!entry || !is_visible(*server_->policy(), principal, *entry)) return std::nullopt;
+    if (!entry) return std::nullopt;
+    // Few schemas mirror anything, and these cannot but contain the word, unless it is written with escapes.
+    bool may_mirror = entry->raw->contains("mcp-header") || entry->raw->contains('\\');
+    if (!may_mirror || !is_visible(*server_->policy(), principal, *entry)) return std::nullopt;
     auto members = json::parse_object(*entry->raw, mcp::message_limits);
     auto schema = members ? json::find(*members, "inputSchema") : std::nullopt;
     if (!schema || !json::is_object(*schema)) return std::nullopt;

@@ -107,9 +107,10 @@ class Core {
   /// this identity, or the gateway is stopping.
   virtual std::shared_ptr<Session> open_session(const Client& client) = 0;
 
-  /// The raw input schema of a tool by its public name, as far as the caller may see it; for Mcp-Param headers.
-  [[nodiscard]] virtual std::optional<std::string> input_schema(const policy::Principal& principal,
-                                                                std::string_view tool) const = 0;
+  /// The raw input schema of a tool by its public name, as far as the caller may see it, if it may ask for Mcp-Param
+  /// headers.
+  [[nodiscard]] virtual std::optional<std::string> mirroring_schema(const policy::Principal& principal,
+                                                                    std::string_view tool) const = 0;
 
   /// Ends subscriptions gracefully and refuses new requests. Before the gateway drains.
   virtual void close() = 0;

@@ -32,13 +32,13 @@ std::expected<std::shared_ptr<Exchange>, mcp::Fault> Exchange::parse(net::Worker
   if (exchange->message_.kind != mcp::MessageKind::request) {
     return std::unexpected(mcp::Fault{.code = protocol::invalid_request_code, .message = "this is no request"});
   }
-  auto meta = mcp::parse_meta(exchange->message_);
-  if (!meta) return std::unexpected(std::move(meta).error());
-  exchange->meta_ = *std::move(meta);
   if (!exchange->message_.params.empty()) {
     auto members = json::parse_object(exchange->message_.params, mcp::message_limits);
     if (members) exchange->parameters_ = *std::move(members);
   }
+  auto meta = mcp::parse_meta(exchange->message_, exchange->parameters_);
+  if (!meta) return std::unexpected(std::move(meta).error());
+  exchange->meta_ = *std::move(meta);
   return exchange;
 }
 

@@ -38,6 +38,10 @@ bool is_modern_by_headers(const net::http::Request& request) {
 }
 
 bool has_modern_keys(const mcp::Message& message) {
+  // Few requests of a session have such a key, and none that has one lacks the word, unless it is written with escapes.
+  std::string_view params = message.params;
+  bool may_have = params.find("io.modelcontextprotocol") != std::string_view::npos || params.contains('\\');
+  if (!may_have) return false;
   std::expected<mcp::RequestMeta, mcp::Fault> meta = mcp::parse_meta(message);
   return meta && meta->has_modern_keys;
 }

@@ -84,11 +84,8 @@ MaybeFault check_parameters(const Core& core, const rest::McpRequest& request, c
   std::optional<std::string_view> raw_name = json::find(*params, "name");
   std::optional<std::string> name = raw_name ? json::decode_string(*raw_name) : std::nullopt;
   if (!name) return {};
-  std::optional<std::string> schema = core.input_schema(request.principal, *name);
+  std::optional<std::string> schema = core.mirroring_schema(request.principal, *name);
   if (!schema) return {};
-  // Few schemas mirror anything, and these cannot but contain the word, unless it is written with escapes.
-  bool may_mirror = schema->find("mcp-header") != std::string::npos || schema->find('\\') != std::string::npos;
-  if (!may_mirror) return {};
   return mcp::check_parameter_headers(header_lookup(*request.request), message, *schema);
 }
 

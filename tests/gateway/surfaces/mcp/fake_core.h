@@ -153,7 +153,7 @@ class FakeCore final : public Core {
     sessions_.push_back(session);
     return session;
   }
-  std::optional<std::string> input_schema(const policy::Principal&, std::string_view tool) const override {
+  std::optional<std::string> mirroring_schema(const policy::Principal&, std::string_view tool) const override {
     if (tool != "mirrors") return std::nullopt;
     return R"({"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}})";
   }

@@ -246,11 +246,15 @@ TEST_F(ToolCallTest, AWithdrawnCallIsWithdrawnFromTheFunnelAndNotAnswered) {
   EXPECT_FALSE(asked.reply->has_answer());
 }
 
-TEST_F(ToolCallTest, TheSchemaOfAToolIsForThoseWhoSeeIt) {
+TEST_F(ToolCallTest, ASchemaThatMirrorsParametersIsForThoseWhoSeeTheTool) {
+  fleet.all_tools.push_back({"edge-2", "deploy", "does it",
+                             R"({"name":"deploy","description":"does it","inputSchema":{"type":"object",)"
+                             R"("properties":{"region":{"type":"string","x-mcp-header":"Region"}}}})"});
   start();
-  EXPECT_TRUE(core->input_schema(admin(), "edge-2__run_command"));
-  EXPECT_FALSE(core->input_schema(scoped(), "edge-2__run_command"));
-  EXPECT_FALSE(core->input_schema(admin(), "nothing"));
+  EXPECT_TRUE(core->mirroring_schema(admin(), "edge-2__deploy"));
+  EXPECT_FALSE(core->mirroring_schema(scoped(), "edge-2__deploy"));
+  EXPECT_FALSE(core->mirroring_schema(admin(), "nothing"));
+  EXPECT_FALSE(core->mirroring_schema(admin(), "edge-1__get_metrics"));
 }
 
 TEST_F(ToolCallTest, AStateForAToolThatAsksNothingIsRefused) {
