@@ -1,6 +1,7 @@
 #include "service.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -277,12 +278,37 @@ Result<std::unique_ptr<Service>> Service::start(config::GatewayConfig config) {
   return std::unique_ptr<Service>(new Service(std::move(state)));
 }
 
+namespace {
+
+// Whether a server has said what it offers, or will not soon. One without tools is believed after a second.
+bool is_settled(const upstreams::UpstreamStatus& status, WallTime now) {
+  if (status.state != "connected") return status.state != "connecting";
+  return status.tools + status.held_back > 0 || now - status.since >= std::chrono::seconds(1);
+}
+
+// A client that starts this program lists the tools once, at its own start, and would miss those of servers that start
+// together with us.
+void await_upstreams(const upstreams::Upstreams& upstreams, const Clock& clock) {
+  constexpr std::chrono::seconds patience(5);
+  constexpr std::chrono::milliseconds pause(20);
+  SteadyTime deadline = clock.steady_now() + patience;
+  auto all_settled = [&] {
+    return std::ranges::all_of(upstreams.statuses(),
+                               [&](const auto& status) { return is_settled(status, clock.wall_now()); });
+  };
+  while (!all_settled() && clock.steady_now() < deadline)
+    std::this_thread::sleep_for(pause);
+}
+
+}  // namespace
+
 void Service::serve_stdio(int in_fd, int out_fd, std::function<void()> ended) {
   mcp_surface::StdioEndpoint::Options options;
   options.in_fd = in_fd;
   options.out_fd = out_fd;
   options.principal = [state = state_.get()] { return stdio_principal(*state->settings.load()->config); };
   options.ended = std::move(ended);
+  await_upstreams(state_->mcp->upstreams(), state_->clock);
   state_->stdio =
       mcp_surface::StdioEndpoint::start(*state_->mcp->core(), state_->runtime.next_worker(), std::move(options));
   log::info("serving MCP on standard input and output", {{"role", state_->settings.load()->config->stdio_role}});

@@ -28,7 +28,8 @@ class Service {
   Result<void> reload();
 
   /// Serves MCP on two descriptors as well, to the program that started this one. They stay open until stop(). `ended`
-  /// is called at most once, on a worker, when that program has closed its side; it must not block.
+  /// is called at most once, on a worker, when that program has closed its side; it must not block. Waits up to 5 s for
+  /// the servers behind the gateway, so that the first list has their tools.
   void serve_stdio(int in_fd, int out_fd, std::function<void()> ended);
 
   /// Tells the service manager that the listeners are open, and from now on that every event loop turns and how many

@@ -122,4 +122,17 @@ MYRMEX_TOKEN=$(cat "${hive.conformanceToken}") exec myrmex mcp`);
     assert.equal(result.code, 0, `clients.sh ended with ${result.code}:\n${said}`);
     assert.equal(said.match(/^PASS/gm)?.length, 36, said);
   });
+
+  test('the Inspector and both SDKs on the standard input and output of the gateway itself', { timeout: 10 * minute }, async (t) => {
+    await hive.end('gateway', 'SIGTERM');
+    const own = hive.script('own', `exec myrmex-gateway --mcp-stdio --config "${hive.dir}/gateway/gateway_config.json"`);
+    const result = await run('bash', [path.join(folder, 'clients.sh'), '', ''],
+      { env: { ...process.env, ...hive.env, STDIO_CMD: own, ALLOW_SKIP: '1' }, timeout: 10 * minute });
+    const said = `${result.stdout}${result.stderr}`;
+    for (const line of said.split('\n').filter((one) => /^(inspector|sdk): /.test(one))) t.diagnostic(line);
+    assert.equal(result.code, 0, `clients.sh ended with ${result.code}:\n${said}`);
+    assert.deepEqual(said.match(/^SKIP +(\S+(?: sse)?)/gm)?.map((line) => line.replace(/^SKIP +/, '')), ['http', 'sdk-1 sse'], said);
+    await hive.up('--agents', '0');
+    await hive.assertLogVerifies();
+  });
 });
