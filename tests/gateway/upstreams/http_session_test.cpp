@@ -433,6 +433,31 @@ TEST_F(HttpSessionTest, NoticesThatAServerWithASessionHangs) {
   EXPECT_THAT(wait_closed().message, HasSubstr("ping"));
 }
 
+TEST_F(HttpSessionTest, AsksWhetherAServerLivesWhenARequestHasReachedNobody) {
+  std::atomic<bool> is_broken = false;
+  serve_legacy([&is_broken](hive::test::Peer& peer, const Seen& seen) {
+    return !is_broken && peer.answer(200, result(seen, "{}"));
+  });
+  ConnectionOptions with = options();
+  with.ping_interval = std::chrono::hours(1);
+  open_ready(std::move(with));
+  EXPECT_EQ(call("tools/list", "{}").kind, ReplyKind::result);
+  is_broken = true;
+  EXPECT_NE(call("tools/list", "{}").kind, ReplyKind::result);
+  EXPECT_THAT(wait_closed().message, HasSubstr("ping"));
+}
+
+TEST_F(HttpSessionTest, GoesOnWithAServerThatDroppedOneRequest) {
+  serve_legacy([](hive::test::Peer& peer, const Seen& seen) {
+    return !seen.is("tools/list") && peer.answer(200, result(seen, "{}"));
+  });
+  ConnectionOptions with = options();
+  with.ping_interval = std::chrono::hours(1);
+  open_ready(std::move(with));
+  EXPECT_EQ(call("tools/list", "{}").kind, ReplyKind::lost);
+  EXPECT_EQ(call("prompts/list", "{}").kind, ReplyKind::result);
+}
+
 TEST_F(HttpSessionTest, StaysModernWhenTheConfigurationSaysSo) {
   serve([](hive::test::Peer& peer, const Seen&) { return peer.answer(400, "what?"); });
   ConnectionOptions with = options();
