@@ -73,14 +73,13 @@ TEST_F(ReconnectTest, AThousandChildrenThatDieAtOnceLeaveNothingBehind) {
   ASSERT_TRUE(eventually([&] { return opened_connections >= 100; }));
   std::size_t descriptors = open_descriptors();
   std::size_t memory = resident_kib();
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (opened_connections < 1100 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_GE(opened_connections, 1100U);
-  // Each of the eight may be in the middle of a try.
-  EXPECT_LE(open_descriptors(), descriptors + 8 * 6);
+  // Each of the eight may be in the middle of a try, or of a few whose children a busy machine has not ended yet.
+  EXPECT_TRUE(eventually([&] { return open_descriptors() <= descriptors + 8 * 6 && children() <= 16; }));
   EXPECT_LE(resident_kib(), memory + 4096);
-  EXPECT_LE(children(), 16U);
   registry->close();
   EXPECT_TRUE(eventually([] { return children() == 0; }));
 }

@@ -37,7 +37,7 @@ struct Sent {
   /// Waits for it.
   [[nodiscard]] Reply reply() const {
     std::unique_lock lock(box->mutex);
-    bool has_come = box->has_come.wait_for(lock, std::chrono::seconds(10), [&] { return box->reply.has_value(); });
+    bool has_come = box->has_come.wait_for(lock, std::chrono::seconds(60), [&] { return box->reply.has_value(); });
     EXPECT_TRUE(has_come) << "no reply";
     EXPECT_LE(box->replies, 1U);
     return box->reply.value_or(Reply());
@@ -102,7 +102,7 @@ class RegistryTest : public testing::Test {
 
   template <class Condition>
   static bool eventually(Condition condition) {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -157,7 +157,7 @@ class RegistryTest : public testing::Test {
       has_come.notify_all();
     });
     std::unique_lock lock(mutex);
-    EXPECT_TRUE(has_come.wait_for(lock, std::chrono::seconds(10), [&] { return result.has_value(); }));
+    EXPECT_TRUE(has_come.wait_for(lock, std::chrono::seconds(60), [&] { return result.has_value(); }));
     return result.value_or(fail(ErrorCode::internal, "no answer"));
   }
 

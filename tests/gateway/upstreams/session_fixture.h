@@ -19,7 +19,7 @@
 /// One connection to a server, with everything that it says written down, for tests of the transports and the session.
 namespace hive::upstreams::test {
 
-inline constexpr std::chrono::seconds patience(20);
+inline constexpr std::chrono::seconds patience(60);
 
 /// A client that writes down what it is told, and answers what it is asked.
 class FakeCaller final : public Caller {
