@@ -80,7 +80,7 @@ TEST_F(ExplainTest, AsksForSomebodyElse) {
 
 TEST_F(ExplainTest, SendsNothingWhenTheCommandLineIsWrong) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {}, {"nope"}, {"e__t", "x"}, {"e__t", "--as-identity", "alice"}, {"e__t", "--as-role", "root"}}) {
+           {}, {"e__t", "x"}, {"e__t", "--as-identity", "alice"}, {"e__t", "--as-role", "root"}}) {
     EXPECT_EQ(run(words).exit_code, 2) << testing::PrintToString(words);
   }
   EXPECT_THAT(run({}).error, AllOf(HasSubstr("myrmex explain AGENT__TOOL"), Not(HasSubstr("myrmex call"))));

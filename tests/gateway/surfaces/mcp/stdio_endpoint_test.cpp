@@ -35,7 +35,7 @@ class FakeCore final : public Core {
   void apply(std::shared_ptr<const config::GatewayConfig>) override {}
   void fleet_changed() override {}
   void close() override {}
-  [[nodiscard]] std::optional<std::string> input_schema(const policy::Principal&, std::string_view) const override {
+  [[nodiscard]] std::optional<std::string> mirroring_schema(const policy::Principal&, std::string_view) const override {
     return std::nullopt;
   }
   std::shared_ptr<Running> request(net::Worker&, Client client, std::string text,
