@@ -125,7 +125,11 @@ MYRMEX_TOKEN=$(cat "${hive.conformanceToken}") exec myrmex mcp`);
 
   test('the Inspector and both SDKs on the standard input and output of the gateway itself', { timeout: 10 * minute }, async (t) => {
     await hive.end('gateway', 'SIGTERM');
-    const own = hive.script('own', `exec myrmex-gateway --mcp-stdio --config "${hive.dir}/gateway/gateway_config.json"`);
+    // Each client starts a gateway of its own, some of them at the same time, so each has a folder of its own.
+    const own = hive.script('own', `dir=$(mktemp -d "${hive.base}/own-XXXXXX") && cp -r "${hive.dir}/gateway/." "$dir" &&
+jq '.listen_addr = "127.0.0.1:0" | .http_addr = "127.0.0.1:0" | .plaintext_http_addr = "127.0.0.1:0"' \\
+  "${hive.dir}/gateway/gateway_config.json" | sed "s|${hive.dir}/gateway|$dir|g" >"$dir/gateway_config.json" &&
+exec myrmex-gateway --mcp-stdio --config "$dir/gateway_config.json"`);
     const result = await run('bash', [path.join(folder, 'clients.sh'), '', ''],
       { env: { ...process.env, ...hive.env, STDIO_CMD: own, ALLOW_SKIP: '1' }, timeout: 10 * minute });
     const said = `${result.stdout}${result.stderr}`;
