@@ -22,6 +22,7 @@ namespace hive::priv {
 namespace {
 
 constexpr int backlog = 16;
+constexpr std::chrono::milliseconds out_of_descriptors_pause{100};
 
 int milliseconds_until(SteadyTime deadline) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - system_clock().steady_now()).count();
@@ -134,7 +135,13 @@ struct Server::State {
 
   void accept_one() {
     UniqueFd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) return;
+    if (!connection) {
+      // Without a descriptor to give, the same connection would be offered again at once.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        wait_for(wake.get(), POLLIN, system_clock().steady_now() + out_of_descriptors_pause);
+      }
+      return;
+    }
     if (!take_place()) {
       auto peer = peer_of(connection.get());
       send_answer(connection.get(),

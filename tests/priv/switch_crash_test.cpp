@@ -113,6 +113,31 @@ TEST_P(SwitchCrashTest, WhatAContainerWroteAfterTheCrashIsKeptToo) {
   }
 }
 
+using SwitchMidCopyTest = HostTree;
+
+TEST_F(SwitchMidCopyTest, KilledInTheMiddleOfACopyTheNextRequestBeginsAnew) {
+  make_persistent_root();
+  hooks_.may_clone = false;
+  pid_t child = ::fork();
+  if (child == 0) {
+    // Asked before the first byte is copied, when folders and links are there already.
+    hooks_.disk_space = [](int) -> Result<DiskSpace> {
+      ::kill(::getpid(), SIGKILL);
+      return DiskSpace{};
+    };
+    write_flags();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(salvages().empty()) << "nobody sees half a copy";
+  EXPECT_EQ(read(root("/home/iris/pre-switch.txt")), "pre-switch\n");
+  ASSERT_TRUE(write_flags().has_value());
+  EXPECT_EQ(read(salvage() / "home/iris/pre-switch.txt"), "pre-switch\n");
+  EXPECT_EQ(names_in(agent()), (std::vector<std::string>{"claude", "harness", "state", "work"}));
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryStep, SwitchCrashTest,
                          ::testing::Values(SwitchStep::recorded, SwitchStep::staged, SwitchStep::copied,
                                            SwitchStep::nix_carried, SwitchStep::id_noted, SwitchStep::ready,
