@@ -16,6 +16,8 @@ class CallAgentsTest : public CoreTest {
 TEST_F(CallAgentsTest, EachAgentHasALineInTheTableAndEachOutputStandsOnceInTheText) {
   add_agent("edge-3");
   funnel.answer = [](const calls::Call& call) {
+    EXPECT_EQ(call.request_id, "r-1");
+    EXPECT_EQ(call.surface, calls::Surface::mcp_http);
     return call.agent == "edge-3" ? refused("scope", "not yours") : text_of("up 3 days");
   };
   start();
@@ -29,8 +31,6 @@ TEST_F(CallAgentsTest, EachAgentHasALineInTheTableAndEachOutputStandsOnceInTheTe
   EXPECT_EQ(structured.at("results").at(1).at("message").as_string(), "not yours");
   EXPECT_EQ(asked.text(),
             "3 agents\n\ndenied of 1 (scope): edge-3\nnot yours\n\nsuccess of 2: edge-2, edge-1\nup 3 days");
-  EXPECT_EQ(funnel.at(0)->call.request_id, "r-1");
-  EXPECT_EQ(funnel.at(0)->call.surface, calls::Surface::mcp_http);
 }
 
 TEST_F(CallAgentsTest, ProgressTellsOfEachAgentThatHasEnded) {
