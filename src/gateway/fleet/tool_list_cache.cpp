@@ -6,6 +6,10 @@
 namespace hive::fleet {
 
 Result<std::shared_ptr<const ToolList>> ToolListCache::get(std::string_view result) {
+  // Lists are kept as long as their agents are there: ten thousand of four megabytes each must not be possible.
+  if (result.size() > max_list_bytes) {
+    return fail(ErrorCode::resource_exhausted, "{} bytes are more than the limit of {}", result.size(), max_list_bytes);
+  }
   std::string digest = to_hex(crypto::sha256(result));
   if (auto known = find(digest)) return known;
   auto list = std::make_shared<const ToolList>(TRY(parse_tools_list(result, max_tools_)));

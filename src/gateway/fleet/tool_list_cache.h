@@ -17,7 +17,9 @@ class ToolListCache {
  public:
   explicit ToolListCache(std::size_t max_tools) : max_tools_(max_tools) {}
 
-  /// The list that the result of tools/list describes.
+  static constexpr std::size_t max_list_bytes = std::size_t{512} << 10;
+
+  /// The list that the result of tools/list describes; an error when it is longer than max_list_bytes.
   Result<std::shared_ptr<const ToolList>> get(std::string_view result);
 
   /// The list whose text has this SHA-256 (hexadecimal), if some agent has it now; otherwise null.

@@ -47,5 +47,13 @@ TEST(ToolListCacheTest, RefusesWhatIsNoList) {
   EXPECT_FALSE(cache.get("{}").has_value());
 }
 
+TEST(ToolListCacheTest, RefusesAListThatWouldTakeTooMuchMemory) {
+  ToolListCache cache(10);
+  auto list = cache.get(fmt::format(R"({{"tools":[{{"name":"a","description":"{}"}}]}})",
+                                    std::string(ToolListCache::max_list_bytes, 'x')));
+  ASSERT_FALSE(list.has_value());
+  EXPECT_EQ(list.error().code, ErrorCode::resource_exhausted);
+}
+
 }  // namespace
 }  // namespace hive::fleet
