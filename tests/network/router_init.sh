@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # The first and only process of the virtual router: forwards between eth0 and eth1, and runs the commands that come over
 # the second serial port, one a line. Answers each with its output's lines, then "done STATUS".
 /bin/busybox --install -s /bin
