@@ -136,6 +136,8 @@ void add_create(Program& program) {
   command->add_option("--agent-profile", options.agent.profile, "what it may run: JSON array of allowed_commands")
       ->type_name("FILE")
       ->needs(agent);
+  command->add_option("--otlp", options.forwarding.endpoint, "forward its journal to this OpenTelemetry collector")
+      ->type_name("URL");
   command->add_flag("--start", program.start_after, "start it afterwards");
   command->footer(create_footer);
   command->callback([&program] { program.exit_code = create(program); });

@@ -128,6 +128,9 @@ Result<Record> create_container(const CreateOptions& options, const Layout& layo
       say("installing and enrolling myrmex-agent");
       TRY(install_agent(options.agent, record, template_root, layout));
     }
+    if (!options.forwarding.endpoint.empty()) {
+      TRY(install_forwarder(options.forwarding, record, template_root));
+    }
     TRY(write_limits(options, layout));
     std::error_code error;
     std::filesystem::create_directories(layout.conf_folder(), error);

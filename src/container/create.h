@@ -34,6 +34,11 @@ struct HiveAgent {
   std::string profile;  ///< file with the value of allowed_commands; empty: nothing is allowed
 };
 
+/// A forwarder of the guest's journal.
+struct Forwarding {
+  std::string endpoint;  ///< of an OTLP/HTTP collector; empty: none
+};
+
 struct CreateOptions {
   std::string name;  ///< checked
   uid_t uid = 0;     ///< 0: the first free one
@@ -42,6 +47,7 @@ struct CreateOptions {
   RootSource source;
   Limits limits;
   HiveAgent agent;
+  Forwarding forwarding;
 };
 
 /// Makes a container: its template with the agent's user, its folders, its configuration. Nothing of it is left when a

@@ -1,5 +1,6 @@
 #include "container/guest_agent.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -18,8 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view program = "/usr/bin/myrmex-agent";
-constexpr std::string_view unit = "/usr/lib/systemd/system/myrmex-agent.service";
+/// A program of ours that runs inside, and its unit.
+struct GuestProgram {
+  std::string_view name;
+
+  [[nodiscard]] std::string path() const { return fmt::format("/usr/bin/{}", name); }
+  [[nodiscard]] std::string unit() const { return fmt::format("{}.service", name); }
+  [[nodiscard]] std::string unit_path() const { return fmt::format("/usr/lib/systemd/system/{}.service", name); }
+};
+constexpr GuestProgram agent_program{"myrmex-agent"};
+constexpr GuestProgram forwarder_program{"hive-journal-forwarder"};
 constexpr size_t max_config_bytes = size_t{1} << 20;
 
 Result<void> copy_into(const std::string& root, const std::string& path) {
@@ -32,8 +41,8 @@ Result<void> copy_into(const std::string& root, const std::string& path) {
 }
 
 /// The libraries of a program that a root has not, brought from this host.
-Result<void> bring_libraries(const std::string& root) {
-  const std::string text = TRY(output_of({"ldd", std::string(program)}));
+Result<void> bring_libraries(const GuestProgram& program, const std::string& root) {
+  const std::string text = TRY(output_of({"ldd", program.path()}));
   bool any = false;
   for (std::string_view line : split(text, '\n')) {
     size_t arrow = line.find("=> /");
@@ -48,18 +57,18 @@ Result<void> bring_libraries(const std::string& root) {
   return {};
 }
 
-Result<void> install_program(const std::string& root) {
-  for (std::string_view file : {program, unit}) {
-    if (::access(std::string(file).c_str(), F_OK) != 0) {
-      return fail(ErrorCode::not_found, "{} is not on this host; install myrmex-agent first", file);
+Result<void> install_program(const GuestProgram& program, const std::string& root) {
+  for (const std::string& file : {program.path(), program.unit_path()}) {
+    if (::access(file.c_str(), F_OK) != 0) {
+      return fail(ErrorCode::not_found, "{} is not on this host; install {} first", file, program.name);
     }
-    TRY(copy_into(root, std::string(file)));
+    TRY(copy_into(root, file));
   }
-  TRY(bring_libraries(root));
-  auto version = output_of({"chroot", root, std::string(program), "--version"});
+  TRY(bring_libraries(program, root));
+  auto version = output_of({"chroot", root, program.path(), "--version"});
   if (!version) {
     return fail(ErrorCode::invalid_argument,
-                "the root cannot run this host's myrmex-agent; use a root of the same or a later release");
+                "the root cannot run this host's {}; use a root of the same or a later release", program.name);
   }
   return {};
 }
@@ -73,13 +82,20 @@ std::string drop_in(std::string_view agent) {
       agent);
 }
 
-Result<void> write_unit(const std::string& root, std::string_view agent) {
-  const std::string folder = root + "/etc/systemd/system/myrmex-agent.service.d";
+std::string forwarder_drop_in(std::string_view agent) {
+  return fmt::format(
+      "[Unit]\nRequiresMountsFor=/agents/{0}/state\n\n"
+      "[Service]\nUser={0}\nGroup={0}\nReadWritePaths=/agents/{0}/state\n",
+      agent);
+}
+
+Result<void> enable_unit(const GuestProgram& program, const std::string& drop_in_text, const std::string& root) {
+  const std::string folder = fmt::format("{}/etc/systemd/system/{}.d", root, program.unit());
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return std::unexpected(system_error(error.value(), folder));
-  TRY(write_file_atomically(folder + "/50-container.conf", drop_in(agent), 0644));
-  return must_run({"chroot", root, "systemctl", "--quiet", "enable", "myrmex-agent.service"});
+  TRY(write_file_atomically(folder + "/50-container.conf", drop_in_text, 0644));
+  return must_run({"chroot", root, "systemctl", "--quiet", "enable", program.unit()});
 }
 
 /// Makes and enrols the key; returns the text of the configuration that came with it.
@@ -130,9 +146,9 @@ Result<void> install_agent(const HiveAgent& agent, const Record& record, const s
                            const Layout& layout) {
   TRY(check_agent_id(agent.id));
   const std::string profile = agent.profile.empty() ? "" : TRY(read_file(agent.profile, max_config_bytes));
-  TRY(install_program(template_root));
+  TRY(install_program(agent_program, template_root));
   const std::string user(agent_of(record.name));
-  TRY(write_unit(template_root, user));
+  TRY(enable_unit(agent_program, drop_in(user), template_root));
 
   const std::string folder = layout.agent(user) + "/state/myrmex-agent";
   TRY(make_private_folder(folder));
@@ -152,6 +168,22 @@ Result<void> install_agent(const HiveAgent& agent, const Record& record, const s
     if (::lchown(path.c_str(), record.uid, record.uid) != 0) return std::unexpected(system_error(errno, path));
   }
   return {};
+}
+
+Result<void> install_forwarder(const Forwarding& forwarding, const Record& record, const std::string& template_root) {
+  const std::string user(agent_of(record.name));
+  const std::string& endpoint = forwarding.endpoint;
+  const bool is_plain =
+      std::ranges::all_of(endpoint, [](char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '\\'; });
+  if (!is_plain || !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))) {
+    return fail(ErrorCode::invalid_argument, "--otlp: {} is not a URL that begins http:// or https://",
+                quote(endpoint));
+  }
+  TRY(install_program(forwarder_program, template_root));
+  TRY(enable_unit(forwarder_program, forwarder_drop_in(user), template_root));
+  return write_file_atomically(
+      template_root + "/etc/hive-journal-forwarder.env",
+      fmt::format("ENDPOINT=\"{}\"\nPOSITION=\"/agents/{}/state/journal-position.json\"\n", endpoint, user), 0644);
 }
 
 }  // namespace hive::container

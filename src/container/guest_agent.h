@@ -14,6 +14,9 @@ namespace hive::container {
 Result<void> install_agent(const HiveAgent& agent, const Record& record, const std::string& template_root,
                            const Layout& layout);
 
+/// Puts a forwarder of the journal into a container's template. Its position lies in the agent's state folder.
+Result<void> install_forwarder(const Forwarding& forwarding, const Record& record, const std::string& template_root);
+
 /// The configuration that `myrmex bootstrap` made, with the key's place as the guest sees it and the allowlist of
 /// `profile` (JSON text of an array, or empty).
 Result<std::string> guest_agent_config(const std::string& made, const std::string& key_inside,

@@ -15,7 +15,7 @@ skip() {
   echo "SKIPPED: $1"
   exit 77
 }
-for program in hive-priv hive-container hive-container-start myrmex myrmex-agent myrmex-gateway; do
+for program in hive-priv hive-container hive-container-start myrmex myrmex-agent myrmex-gateway hive-journal-forwarder; do
   [ -x "${HIVE_BIN:?names the folder of the programs}/$program" ] || skip "$HIVE_BIN/$program is not built"
 done
 
