@@ -189,13 +189,14 @@ Result<void> Server::run() {
       int patience = -1;
       if (idle && state.limits.idle_exit.count() > 0) {
         patience = milliseconds_until(idle_since + state.limits.idle_exit);
-        // Whoever comes now stays in the socket's queue, and systemd starts the program again for it.
-        if (patience == 0) return {};
       }
       std::array<pollfd, 2> wanted = {pollfd{.fd = state.listener.get(), .events = POLLIN, .revents = 0},
                                       pollfd{.fd = state.wake.get(), .events = POLLIN, .revents = 0}};
       int ready = ::poll(wanted.data(), wanted.size(), patience);
       if (ready < 0 && errno != EINTR) return std::unexpected(system_error(errno, "wait for requests"));
+      // Nobody has come and nobody waits; who comes from now on stays in the socket's queue, and systemd starts the
+      // program again for it.
+      if (ready == 0 && patience == 0) return {};
       if (ready <= 0) continue;
       if ((wanted[1].revents & POLLIN) != 0) {
         std::uint64_t count = 0;

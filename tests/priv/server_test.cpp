@@ -99,14 +99,18 @@ TEST_F(ServerTest, S10_AFailureHasALineToo) {
   EXPECT_THAT(ask("{\"op\":\"stop\",\"container\":\"h-eve\"}\n"), HasSubstr(R"("code":"no_such_container")"));
 }
 
-TEST_F(ServerTest, C11_LongSlowAndUnfinishedRequestsAreRefused) {
-  start({.request_time = std::chrono::milliseconds(200)});
+TEST_F(ServerTest, C11_LongAndUnfinishedRequestsAreRefused) {
+  start({.request_time = std::chrono::minutes(5)});
   EXPECT_THAT(ask("{\"op\":\"ping\"}"), HasSubstr("no line end"));
   EXPECT_THAT(ask(std::string(max_request_bytes + 1, ' ') + "\n"), HasSubstr("longer than"));
   EXPECT_THAT(ask("{\"op\":\"ping\"}\n{\"op\":\"ping\"}\n"), HasSubstr("something follows"));
+  EXPECT_EQ(journal_.entries().size(), 3U);
+}
+
+TEST_F(ServerTest, C11_SlowRequestsAreRefused) {
+  start({.request_time = std::chrono::milliseconds(100)});
   EXPECT_THAT(ask("{\"op\":\"pi", false), HasSubstr("in time"));
   EXPECT_THAT(ask("", false), HasSubstr("in time"));
-  EXPECT_EQ(journal_.entries().size(), 5U);
 }
 
 TEST_F(ServerTest, C12_OneConnectionTooManyIsToldSo) {
