@@ -24,6 +24,10 @@ namespace {
 /// take less.
 constexpr int narrow_segment_bytes = 1160;
 
+/// A gateway to which a whole fleet comes back serves one agent after another: who gives up early loses his place and
+/// makes it do the work again.
+constexpr std::chrono::seconds handshake_timeout{45};
+
 double kernel_random() {
   std::array<std::uint8_t, sizeof(std::uint32_t)> bytes{};
   crypto::random_bytes(bytes);
@@ -100,6 +104,7 @@ class TunnelImpl final : public Tunnel, public std::enable_shared_from_this<Tunn
     options.private_key = config_.private_key.reveal();
     options.subsystem = std::string(protocol::ssh_subsystem);
     options.max_line_bytes = protocol::default_max_line_bytes;
+    options.handshake_timeout = handshake_timeout;
     if (const config::ProxyAddress* proxy = config_.proxy_for(gateway())) options.proxy = *proxy;
     if (narrow_.contains(index_)) options.max_segment_bytes = narrow_segment_bytes;
     options.verify_host_key = [trust = trust_, address = gateway()](const crypto::PublicKey& key) {

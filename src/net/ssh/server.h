@@ -42,8 +42,8 @@ struct ServerOptions {
   size_t max_waiting = 8192;
   /// While others wait, a connection gives way that has sent nothing yet for the first of these times, or has stood
   /// still in its handshake for the second.
-  std::chrono::milliseconds silent_limit = std::chrono::seconds(2);
-  std::chrono::milliseconds idle_limit = std::chrono::seconds(5);
+  std::chrono::milliseconds silent_limit = std::chrono::seconds(3);
+  std::chrono::milliseconds idle_limit = std::chrono::seconds(10);
   size_t max_line_bytes = size_t{4} << 20;
   size_t max_queued_bytes = size_t{8} << 20;
 };
