@@ -74,11 +74,11 @@ export async function forkExec(callers, seconds, ...command) {
   return { rate: perSecond, p50, p99 };
 }
 
-// Bytes of a process, from /proc/PID/smaps_rollup.
+// Bytes of a process, from /proc/PID/smaps_rollup; `own`: what no other process shares, and so what it alone can leak.
 export function memoryOf(pid) {
   const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const bytes = (name) => Number(text.match(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm'))[1]) * 1024;
-  return { pss: bytes('Pss'), rss: bytes('Rss') };
+  return { pss: bytes('Pss'), rss: bytes('Rss'), own: bytes('Private_Clean') + bytes('Private_Dirty') };
 }
 
 // Seconds of processor time that a process has used, in all its threads.

@@ -21,7 +21,7 @@ Prints figures next to those of other programs, measured in turn in the same run
   policy     who may do what: decisions a second for growing numbers of tokens and agents
   fleet      looking at fleets of 100, 1,000 and 10,000 agents: snapshot, pages, search, tools, what is kept on disk
   salvage    saving a container's root, next to cp -a, and the request that finds nothing to do (root)
-  swarm      all four that follow, of a large fleet in one process
+  swarm      all four that follow, of a large fleet in one process; only where it is named
   online     what 10,000 agents cost a gateway that has nothing to do, and a call to one of them
   restart    how 10,000 agents come back from a gateway that was killed or stopped, and what callers see
   scattered  cheap calls over 100, 1,000 and 10,000 agents
