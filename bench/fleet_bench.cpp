@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "gateway/calls/fan_out.h"
 #include "gateway/calls/funnel.h"
 #include "gateway/fleet/fleet.h"
 #include "gateway/fleet/last_known.h"
@@ -129,7 +130,9 @@ class Bench {
     auto fleet = fleet::Fleet::create(system_clock(), {}, {}, &roster_);
     auto policy = policy::make_policy(config_, system_clock());
     auto funnel = calls::Funnel::create(*fleet, policy, nullptr, system_clock(), {});
-    mcp_surface::Catalogs catalogs({.runtime = runtime, .fleet = *fleet, .funnel = *funnel, .clock = system_clock()});
+    auto fan_outs = calls::FanOuts::create(*funnel, *fleet, nullptr, system_clock());
+    mcp_surface::Catalogs catalogs(
+        {.runtime = runtime, .fleet = *fleet, .funnel = *funnel, .fan_outs = *fan_outs, .clock = system_clock()});
     mcp_surface::CatalogPages pages;
     policy::Principal admin{.name = "root", .role = policy::Role::admin, .grant = nullptr};
     show("tools/list after a change, its first page", [&] {

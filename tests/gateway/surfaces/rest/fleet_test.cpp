@@ -144,8 +144,7 @@ TEST_F(FleetEndpointTest, TheStatusCanShowAPageToo) {
   boost::json::value first = json_of(get("/api/status?limit=2"));
   EXPECT_EQ(first.at("agents").as_array().size(), 2u);
   EXPECT_EQ(first.at("counts").at("total").as_int64(), 3);
-  EXPECT_EQ(text_at(first, "next_cursor"), "b");
-  boost::json::value last = json_of(get("/api/status?limit=2&cursor=b"));
+  boost::json::value last = json_of(get("/api/status?limit=2&cursor=" + std::string(text_at(first, "next_cursor"))));
   EXPECT_EQ(text_at(last.at("agents").as_array().at(0), "id"), "c");
   EXPECT_FALSE(last.as_object().contains("next_cursor"));
   EXPECT_TRUE(json_of(get("/api/status?limit=0")).at("agents").as_array().empty());

@@ -18,6 +18,7 @@ fleet::AgentStatus agent(std::string id, bool online) {
 TEST_F(RestTest, TheStatusHasTheShapeOfTheReference) {
   fleet.agents = {agent("edge-1", true), agent("edge-2", false)};
   fleet.agents[1].os_version.clear();
+  fleet.agents[1].connected_at = clock.wall_now();
   fleet.agents[1].last_seen = WallTime();
   boost::json::value body = json_of(get("/api/status", reader_token));
   const auto& agents = body.at("agents").as_array();
