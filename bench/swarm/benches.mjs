@@ -52,6 +52,8 @@ async function online({ agents, seconds }) {
     const called = await settledMemory(gateway);
     await swarm.stop();
     await hive.waitUntil('the gateway has noticed that they are gone', () => descriptorsOf(gateway) < 100);
+    // Memory of tunnels that have ended is given back a little later.
+    await delay(15_000);
     const gone = await settledMemory(gateway);
     await hive.verifyLog();
 

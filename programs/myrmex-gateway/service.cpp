@@ -123,6 +123,7 @@ Result<void> Service::State::make_fleet() {
   fleet_events.offline = [this](const std::string& agent, const std::string& reason) {
     events->agent_offline(agent, reason);
     mcp->fleet_changed();
+    memory_return.tunnel_ended();
   };
   fleet_events.contested = [this](const std::string& agent, const std::string& detail) {
     events->agent_contested(agent, detail);

@@ -26,6 +26,7 @@
 #include "gateway/surfaces/mcp/stdio_endpoint.h"
 #include "gateway/surfaces/rest/api.h"
 #include "mcp_side.h"
+#include "memory_return.h"
 #include "net/http/server.h"
 #include "net/runtime/runtime.h"
 #include "net/runtime/watchdog.h"
@@ -58,6 +59,7 @@ struct Service::State {
   std::shared_ptr<rest::Api> api;
   net::http::Handler surface;
   net::Runtime runtime;
+  MemoryReturn memory_return{runtime};
   std::shared_ptr<fleet::SessionWatch> session_watch;
   std::shared_ptr<fleet::LastKnown> last_known;
   std::unique_ptr<fleet::Enrolment> enrolment;  // before the database, whose last tasks may be enrolments
