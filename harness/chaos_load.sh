@@ -3,23 +3,26 @@
 # keeper killed without warning leaves no load, and both offer themselves first to the kernel's out-of-memory killer.
 
 inflict_cpu() {
+  proc_stat $$ || refuse 'the keeper cannot be found in /proc. Nothing changed'
+  cpu_keeper=$PROC_START
   cpu_left=$(get amount)
   while [ "$cpu_left" -gt 0 ]; do
     # 'exec' rather than a redirection of the call: a shell keeps what it redirects, here the caller's pipe.
     (
       exec </dev/null >/dev/null 2>&1
-      burn "$KEEP_END"
+      burn "$KEEP_END" "$cpu_keeper"
     ) &
     add_worker $! || refuse 'a worker could not be started: too many processes?'
     cpu_left=$((cpu_left - 1))
   done
 }
 
-# burn END: busy until END, or until the keeper is gone. It looks with the shell alone: a loop that starts programs would
-# measure process creation, not the processor.
+# burn END KEEPER_START: busy until END, or until the keeper is gone; a dead one that nobody collects, as in a container
+# whose first process does not, is gone too. It looks with the shell alone: a loop that starts programs would measure
+# process creation, not the processor.
 burn() {
   offer_to_oom_killer
-  while [ -d "/proc/$$" ]; do
+  while same_process $$ "$2"; do
     burn_turns=0
     while [ "$burn_turns" -lt 20000 ]; do
       burn_turns=$((burn_turns + 1))

@@ -158,7 +158,7 @@ tool hang "echo \$\$ >'$WORK/hanging'; exec sleep 300"
 settings "TEST=$WORK/tools/hang"
 sh "$HARNESS/apply-config.sh" two >/dev/null 2>&1 &
 change=$!
-within 3 test -s "$WORK/hanging"
+eventually test -s "$WORK/hanging"
 target_is two
 kill "$(cat "$WORK/hanging")"
 kill -s TERM "$change"
@@ -170,7 +170,7 @@ it 'takes back, at the next call, a change that was killed without warning'
 rm "$WORK/hanging"
 sh "$HARNESS/apply-config.sh" two >/dev/null 2>&1 &
 change=$!
-within 3 test -s "$WORK/hanging"
+eventually test -s "$WORK/hanging"
 kill -s KILL "$change"
 wait "$change" 2>/dev/null
 kill "$(cat "$WORK/hanging")"
@@ -183,11 +183,13 @@ equal "$(cat "$TARGET.prev")" one
 nothing_temporary
 
 it 'lets a second change wait for the first'
-tool slow "sleep 0.5"
+tool slow "echo >'$WORK/holding'; while [ ! -e '$WORK/go' ]; do sleep 0.1; done"
 settings "RELOAD=$WORK/tools/slow"
 sh "$HARNESS/apply-config.sh" one >"$WORK/first" 2>&1 &
 change=$!
-within 3 test -d "$WORK/etc/.generated.conf.lock"
+eventually test -e "$WORK/holding"
+holds test -d "$WORK/etc/.generated.conf.lock"
+{ sleep 1 && : >"$WORK/go"; } &
 apply two
 exits 0
 wait "$change"
@@ -244,13 +246,13 @@ export SERVICE_DIR
 mkdir -m 755 "$SERVICE_DIR"
 sh -c 'trap "echo reloaded >\"$1\"" HUP; echo $$ >"$2"; while :; do sleep 0.1; done' sh "$WORK/reloaded" "$WORK/svc.pid" &
 running=$!
-within 2 test -s "$WORK/svc.pid"
+eventually test -s "$WORK/svc.pid"
 printf 'START=%s/bin/sh\nPIDFILE=%s/svc.pid\n' "$WORK" "$WORK" >"$SERVICE_DIR/svc.conf"
 settings 'SERVICE=svc'
 apply one
 exits 0
 says "svc: reloaded, pid $running"
-within 2 test -s "$WORK/reloaded"
+eventually test -s "$WORK/reloaded"
 kill "$running"
 wait "$running" 2>/dev/null
 apply two

@@ -53,7 +53,7 @@ end_service
 it 'says that a process that ignores TERM still runs'
 sh -c 'trap "" TERM; echo ready >"$1"; while :; do sleep 1; done' sh "$WORK/ready" &
 SERVICE_PID=$!
-within 2 test -e "$WORK/ready"
+eventually test -e "$WORK/ready"
 echo "$SERVICE_PID" >"$PIDFILE"
 chaos kill TERM "$PIDFILE"
 exits 0
@@ -163,7 +163,7 @@ for name in sshd sshd-session myrmex-agent myrmex-gateway mcp-agent hive-priv sy
   cp "$SLEEP_PROGRAM" "$WORK/$name"
   "$WORK/$name" 300 &
   protected=$!
-  within 2 grep -q "$name" "/proc/$protected/comm"
+  eventually grep -q "$name" "/proc/$protected/comm"
   echo "$protected" >"$PIDFILE"
   chaos kill TERM "$PIDFILE"
   exits 3

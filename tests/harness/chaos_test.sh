@@ -12,6 +12,14 @@ processes_of_ours() {
   return 1
 }
 nothing_runs() { ! processes_of_ours; }
+none_active() {
+  chaos status
+  case $OUT in
+    *'== active faults ==
+(none)'*) return 0 ;;
+  esac
+  return 1
+}
 rss_of() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status"; }
 
 it 'shows its usage and fails when called without a verb'
@@ -71,31 +79,31 @@ exits 0
 one_line
 id=$(id_of)
 says '2 busy workers for 2 s' detached 'reverts by itself' "chaos.sh stop $id"
-holds state_is "$id" active
 keeper=$(recorded "$id" keeper) watcher=$(recorded "$id" watcher)
 workers=$(recorded "$id" workers)
 equal "$(echo "$workers" | wc -l)" 2
+eventually state_is "$id" ended
 for pid in $keeper $watcher $workers; do
-  holds alive "$pid"
-done
-within 4 state_is "$id" ended
-for pid in $keeper $watcher $workers; do
-  within 2 gone "$pid"
+  eventually gone "$pid"
 done
 equal "$(cat "$(record "$id")/how")" 'ran its time'
 
 it 'keeps keeper and watcher in sessions of their own, away from the caller and from each other'
-chaos cpu 20 1
+chaos cpu 300 1
 id=$(id_of)
+holds state_is "$id" active
 session_of() { sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 4; }
 keeper=$(recorded "$id" keeper) watcher=$(recorded "$id" watcher)
 equal "$(session_of "$keeper")" "$keeper"
 equal "$(session_of "$watcher")" "$watcher"
+for pid in $keeper $watcher $(recorded "$id" workers); do
+  holds alive "$pid"
+done
 
 it 'lists an active fault with id, amounts, time left and processes'
 chaos status
 exits 0
-says '== active faults ==' "$id" '1 busy worker for 20 s' 's left' "keeper $keeper" "watcher $watcher" 'load ' \
+says '== active faults ==' "$id" '1 busy worker for 300 s' 's left' "keeper $keeper" "watcher $watcher" 'load ' \
   '== active netem qdiscs ==' '== load ==' 'load average'
 
 it 'stops a fault early, and its processes are gone'
@@ -104,7 +112,7 @@ chaos stop "$id"
 exits 0
 says "$id: stopped early"
 for pid in $keeper $watcher $worker; do
-  within 2 gone "$pid"
+  eventually gone "$pid"
 done
 
 it 'says so, and succeeds, when a stopped fault is stopped again'
@@ -130,23 +138,23 @@ exits 0
 says 'nothing to stop'
 
 it 'stops all faults with one call'
-chaos cpu 20 1
+chaos cpu 300 1
 first=$(id_of)
-chaos mem 20 8
+chaos mem 300 8
 second=$(id_of)
 chaos stop all
 exits 0
 says "$first: stopped early" "$second: stopped early"
-within 3 nothing_runs
+eventually nothing_runs
 
 it 'shows what ended lately, and how'
 chaos status
 says '== ended lately ==' "$second" 'stopped early'
 
 it 'holds the memory it was asked for, once, in one process that the kernel would kill first'
-chaos mem 20 96
+chaos mem 300 96
 exits 0
-says '96 MB held for 20 s'
+says '96 MB held for 300 s'
 id=$(id_of)
 worker=$(recorded "$id" workers)
 holds test "$(rss_of "$worker")" -ge $((90 * 1024))
@@ -157,16 +165,16 @@ holds test -z "$(find "$(record "$id")" -name pipe)"
 
 it 'is over, and says why, when the kernel kills the load'
 kill -s KILL "$worker"
-within 4 state_is "$id" ended
+eventually state_is "$id" ended
 holds grep -q 'killed early' "$(record "$id")/how"
 
 it 'frees the memory when the keeper is killed'
-chaos mem 20 32
+chaos mem 300 32
 id=$(id_of)
 worker=$(recorded "$id" workers)
 kill -s KILL "$(recorded "$id" keeper)"
-within 2 gone "$worker"
-within 4 state_is "$id" ended
+eventually gone "$worker"
+eventually state_is "$id" ended
 
 it 'refuses more memory than four fifths of what is available'
 if [ "$(id -u)" = 0 ]; then
@@ -179,60 +187,85 @@ if [ "$(id -u)" = 0 ]; then
   says '81 MB is more than 80 % of the 100 MB available' 'at most 80 MB'
   on_small_host mem 1 80
   exits 0
-  within 4 nothing_runs
+  eventually nothing_runs
 else
   echo '        (not looked at: a private /proc/meminfo needs root)'
 fi
 
 it 'reverts through the watcher when the keeper is killed'
-chaos cpu 20 1
+chaos cpu 300 1
 id=$(id_of)
 worker=$(recorded "$id" workers)
 kill -s KILL "$(recorded "$id" keeper)"
-within 4 state_is "$id" ended
-within 2 gone "$worker"
-within 2 gone "$(recorded "$id" watcher)"
+eventually state_is "$id" ended
+eventually gone "$worker"
+eventually gone "$(recorded "$id" watcher)"
 chaos status
 says 'its keeper was killed; reverted by the watcher'
 
 it 'reverts in time when the keeper hangs'
-chaos cpu 1 1
+chaos cpu 300 1
 id=$(id_of)
 keeper=$(recorded "$id" keeper)
 kill -s STOP "$keeper"
-within 6 state_is "$id" ended
-within 2 gone "$keeper"
+# Only now its time is made to be over: a short one might be over before the keeper hangs.
+echo 1 >"$(record "$id")/end"
+eventually state_is "$id" ended
+eventually gone "$keeper"
 holds grep -q 'missed the time; reverted by the watcher' "$(record "$id")/how"
 
 it 'can be stopped early even when the keeper hangs'
-chaos cpu 60 1
+chaos cpu 300 1
 id=$(id_of)
 kill -s STOP "$(recorded "$id" keeper)" "$(recorded "$id" watcher)"
 chaos stop "$id"
 exits 0
 says "$id: stopped early; its keeper did not answer"
-within 2 gone "$(recorded "$id" keeper)"
+eventually gone "$(recorded "$id" keeper)"
 kill -s CONT "$(recorded "$id" watcher)"
 
 it 'cleans up at the next call when keeper and watcher were both killed'
-chaos cpu 60 1
+chaos cpu 300 1
 id=$(id_of)
 worker=$(recorded "$id" workers)
 kill -s KILL "$(recorded "$id" watcher)" "$(recorded "$id" keeper)"
-within 2 gone "$worker"
+eventually gone "$worker"
 chaos status
 says 'reverted by the next call'
 
+if [ "$(id -u)" = 0 ] && unshare -p -f true 2>/dev/null; then
+  it 'ends its load with the keeper also where nobody collects the dead, as in many containers'
+  # The first process of these is a cat, which never asks for children that it got from others.
+  mkfifo "$WORK/over"
+  cat >"$WORK/uncollected.sh" <<'TEXT'
+. "$TESTS/testlib.sh"
+CHAOS_STATE_DIR=$WORK/uncollected
+export CHAOS_STATE_DIR
+it 'ends the load'
+chaos cpu 300 1
+id=$(id_of)
+keeper=$(recorded "$id" keeper)
+kill -s KILL "$(recorded "$id" watcher)" "$keeper"
+eventually gone "$(recorded "$id" workers)"
+holds grep -q '^State:.*Z' "/proc/$keeper/status"
+finish
+TEXT
+  # shellcheck disable=SC2016 # for the inner shell
+  run unshare -p -f --mount-proc sh -c '{ sh "$WORK/uncollected.sh" >"$WORK/said" 2>&1; : >"$WORK/over"; } & exec cat "$WORK/over"'
+  OUT=$(cat "$WORK/said")
+  says '1 passed, 0 failed'
+fi
+
 it 'ends at once when the host tells its processes to end'
-chaos cpu 60 1
+chaos cpu 300 1
 id=$(id_of)
 kill -s TERM "$(recorded "$id" watcher)" "$(recorded "$id" keeper)"
-within 4 state_is "$id" ended
-within 2 gone "$(recorded "$id" workers)"
+eventually state_is "$id" ended
+eventually gone "$(recorded "$id" workers)"
 
 it 'ends load that ignores TERM'
 # What a shell was started to ignore, it and its children cannot un-ignore.
-run sh -c "trap '' TERM; exec sh '$HARNESS/chaos.sh' cpu 60 1"
+run sh -c "trap '' TERM; exec sh '$HARNESS/chaos.sh' cpu 300 1"
 exits 0
 id=$(id_of)
 worker=$(recorded "$id" workers)
@@ -241,20 +274,20 @@ holds alive "$worker"
 chaos stop "$id"
 exits 0
 holds gone "$worker"
-within 3 gone "$(recorded "$id" keeper)"
+eventually gone "$(recorded "$id" keeper)"
 
 it 'ends by itself when the caller is killed in the middle of the call'
 sh "$HARNESS/chaos.sh" cpu 1 1 >/dev/null 2>&1 &
 caller=$!
 kill -s KILL "$caller"
 wait "$caller" 2>/dev/null
-within 5 nothing_runs
-chaos status
-says '(none)'
+# What it started last may not have become a process of the harness yet, so this is asked until it is so.
+eventually none_active
+eventually nothing_runs
 
 it 'survives a caller that stops listening'
 sh "$HARNESS/chaos.sh" cpu 1 1 | true
-within 5 nothing_runs
+eventually nothing_runs
 
 it 'gives two calls that meet two different ids'
 sh "$HARNESS/chaos.sh" cpu 1 1 >"$WORK/one" 2>&1 &
@@ -262,10 +295,10 @@ one=$!
 sh "$HARNESS/chaos.sh" cpu 1 1 >"$WORK/two" 2>&1
 wait "$one"
 fails test "$(cut -d : -f 1 "$WORK/one")" = "$(cut -d : -f 1 "$WORK/two")"
-within 5 nothing_runs
+eventually nothing_runs
 
 it 'takes a record from before a restart of the host as ended, and touches no process of today'
-sleep 60 &
+sleep 600 &
 bystander=$!
 mkdir "$CHAOS_STATE_DIR/4000"
 echo cpu >"$CHAOS_STATE_DIR/4000/kind"
