@@ -34,20 +34,6 @@ std::string painted(std::string_view text, std::string_view code, bool colour) {
 
 }  // namespace
 
-std::string_view to_string(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::ok:
-      return "ok";
-    case CheckStatus::warning:
-      return "warning";
-    case CheckStatus::failed:
-      return "failed";
-    case CheckStatus::skipped:
-      return "skipped";
-  }
-  return "failed";
-}
-
 std::string as_text(const DoctorReport& report, bool colour) {
   std::string text;
   for (const CheckGroup& group : report.groups) {

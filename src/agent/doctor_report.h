@@ -4,15 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace hive::agent {
+#include "base/check_status.h"
 
-enum class CheckStatus {
-  ok,
-  warning,
-  failed,
-  skipped,  ///< not reached, or there is nothing to look at
-};
-std::string_view to_string(CheckStatus status);
+namespace hive::agent {
 
 /// One thing that was looked at.
 struct Check {

@@ -324,20 +324,6 @@ std::string as_json(const Examination& examination) {
 
 }  // namespace
 
-std::string_view to_string(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::ok:
-      return "ok";
-    case CheckStatus::warning:
-      return "warning";
-    case CheckStatus::failed:
-      return "failed";
-    case CheckStatus::skipped:
-      return "skipped";
-  }
-  return "failed";
-}
-
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
   std::tm parts{};
   std::string copy(text);

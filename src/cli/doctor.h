@@ -5,13 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check_status.h"
 #include "base/clock.h"
 #include "cli/context.h"
 
 namespace hive::cli {
-
-enum class CheckStatus { ok, warning, failed, skipped };
-std::string_view to_string(CheckStatus status);
 
 /// One step on the way to the gateway.
 struct Check {

@@ -8,11 +8,11 @@
 #include "priv/beneath.h"
 #include "priv/container_conf.h"
 #include "priv/inventory.h"
-#include "priv/json_object.h"
 #include "priv/machine_id.h"
 #include "priv/names.h"
 #include "priv/salvage.h"
 #include "priv/switch.h"
+#include "protocol/json_object.h"
 
 namespace hive::priv {
 
@@ -25,12 +25,12 @@ std::string kept_trees(const std::vector<KeptTree>& trees) {
   std::string array = "[";
   for (const KeptTree& tree : trees) {
     if (array.size() > 1) array += ',';
-    array += JsonObject()
+    array += json::ObjectText()
                  .text("name", tree.name)
                  .text("path", tree.path)
                  .number("bytes", tree.bytes)
                  .number("entries", tree.entries)
-                 .flag("counted_all", tree.counted_all)
+                 .boolean("counted_all", tree.counted_all)
                  .take();
   }
   return array + ']';
@@ -48,7 +48,10 @@ Outcome<ConfFile> existing_conf(const Site& site, const std::string& container) 
 std::string disk_of(const Site& site, int folder) {
   auto disk = site.host.disk_space(folder);
   if (!disk) return "null";
-  return JsonObject().number("total_bytes", disk->total_bytes).number("available_bytes", disk->available_bytes).take();
+  return json::ObjectText()
+      .number("total_bytes", disk->total_bytes)
+      .number("available_bytes", disk->available_bytes)
+      .take();
 }
 
 // "missing", "skeleton" or "content", or "unsafe" where something stands in the way that the next start will refuse.
@@ -60,7 +63,7 @@ Result<std::string> describe_root(const Site& site, const std::string& container
 }
 
 Outcome<Done> ping() {
-  return Done{.result = JsonObject().text("version", HIVE_VERSION).number("protocol", protocol_version).take(),
+  return Done{.result = json::ObjectText().text("version", HIVE_VERSION).number("protocol", protocol_version).take(),
               .numbers = {}};
 }
 
@@ -82,17 +85,17 @@ Outcome<Done> perform_one(const Site& site, const StatusRequest& request) {
     old_bytes += tree.bytes;
     counted_all = counted_all && tree.counted_all;
   }
-  JsonObject result;
+  json::ObjectText result;
   result.text("container", container)
       .text("agent", agent_of(container))
       .text("state", TRY(site.host.units.active_state(container)))
-      .flag("ephemeral", conf.is_ephemeral())
+      .boolean("ephemeral", conf.is_ephemeral())
       .text("root", TRY(describe_root(site, container)))
-      .flag("switch_unfinished", TRY(load_record(site, container)).has_value())
-      .raw("old_roots", JsonObject()
+      .boolean("switch_unfinished", TRY(load_record(site, container)).has_value())
+      .raw("old_roots", json::ObjectText()
                             .number("count", old_roots.size())
                             .number("bytes", old_bytes)
-                            .flag("counted_all", counted_all)
+                            .boolean("counted_all", counted_all)
                             .take())
       .raw("disk", disk_of(site, site.roots.get()));
   if (auto address = conf.value("LOCAL_ADDRESS")) result.text("address", *address);
@@ -101,7 +104,7 @@ Outcome<Done> perform_one(const Site& site, const StatusRequest& request) {
 
 // How systemd ended the job; anything but "done" is a refusal.
 Outcome<Done> job_done(const std::string& container, std::string_view verb, const std::string& job) {
-  if (job == "done") return Done{.result = JsonObject().text("job", job).take(), .numbers = {}};
+  if (job == "done") return Done{.result = json::ObjectText().text("job", job).take(), .numbers = {}};
   return refuse(Code::io_error, "{} was not {}: systemd says {}; see journalctl -u container@{} on the host", container,
                 verb, quote(std::string_view(job).substr(0, shown_bytes)), container);
 }
@@ -118,7 +121,7 @@ Outcome<Done> perform_one(const Site& site, const StopRequest& request) {
 
 Outcome<Done> perform_one(const Site& site, const ListSalvagesRequest& request) {
   TRY(existing_conf(site, request.container));
-  return Done{.result = JsonObject()
+  return Done{.result = json::ObjectText()
                             .raw("salvages", kept_trees(TRY(list_salvages(site, request.container))))
                             .raw("old_roots", kept_trees(TRY(list_old_roots(site, request.container))))
                             .take(),
@@ -132,16 +135,16 @@ Outcome<Done> perform_one(const Site& site, const JanitorRequest& request) {
   std::uint64_t removed = 0;
   for (const Leftover& leftover : leftovers) {
     if (array.size() > 1) array += ',';
-    array += JsonObject()
+    array += json::ObjectText()
                  .text("kind", leftover.kind)
                  .text("container", leftover.container)
                  .text("path", leftover.path)
-                 .flag("removed", leftover.removed)
+                 .boolean("removed", leftover.removed)
                  .take();
     if (leftover.removed) ++removed;
     if (!leftover.problem.empty()) problems += fmt::format("{}: {}; ", leftover.path, leftover.problem);
   }
-  Done done{.result = JsonObject().raw("leftovers", array + ']').take(),
+  Done done{.result = json::ObjectText().raw("leftovers", array + ']').take(),
             .numbers = {{"leftovers", std::to_string(leftovers.size())}, {"removed", std::to_string(removed)}}};
   if (!problems.empty()) done.numbers.emplace_back("problems", problems);
   return done;
@@ -210,13 +213,13 @@ std::string Desk::refuse_unread(const Refusal& refusal, const PeerIds& peer) {
 }
 
 std::string ok_answer(std::string_view result) {
-  return JsonObject().flag("ok", true).raw("result", result).take();
+  return json::ObjectText().boolean("ok", true).raw("result", result).take();
 }
 
 std::string refusal_answer(const Refusal& refusal) {
-  return JsonObject()
-      .flag("ok", false)
-      .raw("error", JsonObject().text("code", to_string(refusal.code)).text("message", refusal.message).take())
+  return json::ObjectText()
+      .boolean("ok", false)
+      .raw("error", json::ObjectText().text("code", to_string(refusal.code)).text("message", refusal.message).take())
       .take();
 }
 

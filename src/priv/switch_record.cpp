@@ -3,9 +3,9 @@
 #include <array>
 
 #include "priv/beneath.h"
-#include "priv/json_object.h"
 #include "priv/machine_id.h"
 #include "priv/salvage.h"
+#include "protocol/json_object.h"
 
 namespace hive::priv {
 
@@ -42,12 +42,12 @@ std::string_view to_string(SalvageKind kind) {
 }
 
 std::string format_record(const SwitchRecord& record) {
-  JsonObject object;
+  json::ObjectText object;
   object.text("staging", record.staging)
       .text("salvage", record.salvage)
       .text("old_root", record.old_root)
       .text("guest_id", record.guest_id)
-      .flag("ready", record.ready)
+      .boolean("ready", record.ready)
       .text("kind", to_string(record.kind));
   for (const Number& number : numbers)
     object.number(number.name, record.*number.member);

@@ -1,11 +1,11 @@
 #include "priv/bind_rules.h"
 #include "priv/container_address.h"
 #include "priv/container_conf.h"
-#include "priv/json_object.h"
 #include "priv/machine_id.h"
 #include "priv/names.h"
 #include "priv/operations.h"
 #include "priv/switch.h"
+#include "protocol/json_object.h"
 
 namespace hive::priv {
 
@@ -54,8 +54,8 @@ Outcome<ContainerPlan> make_plan(const Site& site, const WriteFlagsRequest& requ
 
 Done describe(const Site& site, const std::string& container, const std::optional<SwitchRecord>& record,
               bool conf_changed) {
-  JsonObject result;
-  result.flag("switched", record.has_value());
+  json::ObjectText result;
+  result.boolean("switched", record.has_value());
   Done done;
   if (!record) {
     result.text("salvage", to_string(SalvageKind::none));
@@ -70,7 +70,7 @@ Done describe(const Site& site, const std::string& container, const std::optiona
         .number("entries", record->entries)
         .number("skipped_special", record->skipped_special)
         .number("changed", record->changed)
-        .flag("cloned", record->cloned_files > 0)
+        .boolean("cloned", record->cloned_files > 0)
         .number("nix_links", record->nix_links);
     done.numbers = {{"salvage", std::string(to_string(record->kind))},
                     {"salvage_path", salvage},
@@ -82,7 +82,7 @@ Done describe(const Site& site, const std::string& container, const std::optiona
                     {"cloned_files", std::to_string(record->cloned_files)},
                     {"nix_links", std::to_string(record->nix_links)}};
   }
-  done.result = result.flag("conf_changed", conf_changed).take();
+  done.result = result.boolean("conf_changed", conf_changed).take();
   return done;
 }
 

@@ -6,10 +6,10 @@
 #include "base/utf8.h"
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/rest/fan_out_json.h"
 #include "gateway/surfaces/rest/fan_out_request.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -57,7 +57,7 @@ class AgentsAnswer final : public calls::FanOutSink {
     std::string output = waits ? "approval id " + call.approval_id : output_of(call);
     report_progress(result.agent, outcome);
     bool fits = bytes_ + output.size() <= max_answer_bytes;
-    ObjectText line;
+    json::ObjectText line;
     line.text("agent", result.agent).text("outcome", outcome);
     if (!call.reason.empty()) line.text("reason", call.reason);
     if (waits) line.text("approval_id", call.approval_id);
@@ -75,8 +75,8 @@ class AgentsAnswer final : public calls::FanOutSink {
     std::string structured = rest::fan_out_end_json(exchange_->client().request_id, *running_, end);
     structured.back() = ',';
     structured += R"("results":[)" + join(lines_, ",") + "]}";
-    std::string content = "[" + ObjectText().text("type", "text").text("text", text(end)).take() + "]";
-    exchange_->finish(ObjectText().raw("content", content).raw("structuredContent", structured).take());
+    std::string content = "[" + json::ObjectText().text("type", "text").text("text", text(end)).take() + "]";
+    exchange_->finish(json::ObjectText().raw("content", content).raw("structuredContent", structured).take());
   }
 
  private:
@@ -85,7 +85,7 @@ class AgentsAnswer final : public calls::FanOutSink {
   void report_progress(std::string_view agent, std::string_view outcome) {
     ++ended_;
     if (!exchange_->wants_progress()) return;
-    exchange_->progress(ObjectText()
+    exchange_->progress(json::ObjectText()
                             .number("progress", static_cast<std::int64_t>(ended_))
                             .number("total", static_cast<std::int64_t>(running_->agents().size()))
                             .text("message", fmt::format("{}: {}", agent, outcome))
@@ -130,8 +130,8 @@ void preview(const std::shared_ptr<Server>& server, const ExchangePointer& excha
     std::string result = preview ? std::string() : refused(preview.error());
     if (preview) {
       std::string structured = rest::fan_out_preview_json(*preview);
-      std::string content = "[" + ObjectText().text("type", "text").text("text", structured).take() + "]";
-      result = ObjectText().raw("content", content).raw("structuredContent", structured).take();
+      std::string content = "[" + json::ObjectText().text("type", "text").text("text", structured).take() + "]";
+      result = json::ObjectText().raw("content", content).raw("structuredContent", structured).take();
     }
     exchange->worker().post([exchange, result = std::move(result)] { exchange->finish(result); });
   });

@@ -1,8 +1,8 @@
 #include "gateway/surfaces/mcp/call_answer.h"
 
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -14,18 +14,18 @@ constexpr std::string_view needed_meta_key = "myrmex-hive/approvals_needed";
 constexpr std::string_view retry_meta_key = "myrmex-hive/retry_after_ms";
 
 std::string content_of(std::string_view text) {
-  return "[" + ObjectText().text("type", "text").text("text", text).take() + "]";
+  return "[" + json::ObjectText().text("type", "text").text("text", text).take() + "]";
 }
 
 std::string outcome_data(const calls::CallResult& result) {
-  ObjectText data;
+  json::ObjectText data;
   data.text("outcome", protocol::to_string(result.outcome)).text("reason", result.reason);
   if (result.retry_after.count() > 0) data.number("retry_after_ms", result.retry_after.count());
   return data.take();
 }
 
 std::string refusal_result(const calls::CallResult& result) {
-  ObjectText meta;
+  json::ObjectText meta;
   meta.text(protocol::outcome_meta_key, protocol::to_string(result.outcome))
       .text(protocol::reason_meta_key, result.reason);
   if (result.retry_after.count() > 0) meta.number(retry_meta_key, result.retry_after.count());
@@ -33,7 +33,7 @@ std::string refusal_result(const calls::CallResult& result) {
   std::string text =
       fmt::format("{} ({}): {}", protocol::to_string(result.outcome), result.reason.empty() ? "error" : result.reason,
                   message.empty() ? "no further word" : message);
-  return ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta.take()).take();
+  return json::ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta.take()).take();
 }
 
 // A client holds a result without isError against the tool's output schema, which the result of a call that has not run
@@ -47,13 +47,13 @@ std::string pending_result(const calls::CallResult& result) {
       "approved. Fetch what became of it with the tool {} and {{\"id\":\"{}\",\"wait_seconds\":50}}; do not make the "
       "call again.",
       people, expires_at, result.approval_id, approval_result_tool, result.approval_id);
-  std::string meta = ObjectText()
+  std::string meta = json::ObjectText()
                          .text(approval_meta_key, result.approval_id)
                          .text(expiry_meta_key, expires_at)
                          .number(needed_meta_key, result.approvals_needed)
                          .text(protocol::reason_meta_key, result.reason)
                          .take();
-  return ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta).take();
+  return json::ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta).take();
 }
 
 }  // namespace
@@ -66,12 +66,12 @@ std::string message_of_error(std::string_view raw_error) {
 
 std::string tool_error(std::string_view text, std::string_view outcome, std::string_view reason) {
   std::string meta =
-      ObjectText().text(protocol::outcome_meta_key, outcome).text(protocol::reason_meta_key, reason).take();
-  return ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta).take();
+      json::ObjectText().text(protocol::outcome_meta_key, outcome).text(protocol::reason_meta_key, reason).take();
+  return json::ObjectText().raw("content", content_of(text)).boolean("isError", true).raw("_meta", meta).take();
 }
 
 std::string text_result(std::string_view text) {
-  return ObjectText().raw("content", content_of(text)).take();
+  return json::ObjectText().raw("content", content_of(text)).take();
 }
 
 void answer_tool_call(Exchange& exchange, const calls::CallResult& result, calls::TargetKind target) {
@@ -83,7 +83,7 @@ void answer_tool_call(Exchange& exchange, const calls::CallResult& result, calls
 
 void answer_request(Exchange& exchange, const calls::CallResult& result) {
   if (!result.approval_id.empty()) {
-    std::string data = ObjectText()
+    std::string data = json::ObjectText()
                            .text("reason", result.reason)
                            .text("approval_id", result.approval_id)
                            .text("expires_at", format_rfc3339(result.approval_expires_at))

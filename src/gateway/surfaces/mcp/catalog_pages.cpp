@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "gateway/surfaces/mcp/object_text.h"
+#include "protocol/json_object.h"
 #include "protocol/mcp/translation.h"
 
 namespace hive::mcp_surface {
@@ -52,7 +52,7 @@ std::string render_page(const Section& section, const policy::Policy& policy, co
     last = place;
     return true;
   });
-  ObjectText result;
+  json::ObjectText result;
   result.raw(list_member(kind), array + ']');
   if (!next_cursor.empty()) result.text("nextCursor", next_cursor);
   return result.take();

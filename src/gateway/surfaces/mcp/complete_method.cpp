@@ -2,11 +2,11 @@
 #include <array>
 
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/mcp/upstream_call.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -55,12 +55,12 @@ void answer_values(Exchange& exchange, std::vector<std::string> values, std::str
   std::ranges::sort(values);
   std::size_t total = values.size();
   values.resize(std::min(total, max_values));
-  std::string completion = ObjectText()
+  std::string completion = json::ObjectText()
                                .texts("values", values)
                                .number("total", static_cast<std::int64_t>(total))
                                .boolean("hasMore", total > values.size())
                                .take();
-  exchange.finish(ObjectText().raw("completion", completion).take());
+  exchange.finish(json::ObjectText().raw("completion", completion).take());
 }
 
 std::vector<std::string> agents_in_reach(const Server& server, const Exchange& exchange) {
@@ -119,7 +119,7 @@ void complete(const std::shared_ptr<Server>& server, const ExchangePointer& exch
   std::string name = json::encode_string(entry->own_name);
   std::string ref =
       mcp::with_members(*exchange->parameter("ref"), std::array{mcp::MemberChange{is_prompt ? "name" : "uri", name}});
-  ObjectText params;
+  json::ObjectText params;
   params.raw("ref", ref).raw("argument", *exchange->parameter("argument"));
   if (auto context = exchange->parameter("context")) params.raw("context", *context);
   call_upstream(server, exchange,

@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "gateway/surfaces/mcp/legacy_session.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -105,7 +105,7 @@ void Exchange::fail_as_upstream(std::string_view raw_error) {
 
 void Exchange::fail_not_found(std::string_view uri) {
   fail(is_modern() ? protocol::invalid_params_code : mcp::resource_not_found_code,
-       fmt::format("Resource not found: {}", uri), ObjectText().text("uri", uri).take());
+       fmt::format("Resource not found: {}", uri), json::ObjectText().text("uri", uri).take());
 }
 
 void Exchange::send(std::string message) {

@@ -5,9 +5,9 @@
 #include "base/utf8.h"
 #include "crypto/random.h"
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -156,7 +156,7 @@ void LegacySession::initialize(const ExchangePointer& exchange) {
   server_->session_events.record(exchange->client(), "mcp_session_opened",
                                  fmt::format("{} speaks {}", quote(shown_name(*info)), mcp::to_string(revision)));
   bool knows_titles = revision >= mcp::Revision::v2025_06_18;
-  exchange->finish_adapted(ObjectText()
+  exchange->finish_adapted(json::ObjectText()
                                .text("protocolVersion", mcp::to_string(revision))
                                .raw("capabilities", Server::capabilities(revision))
                                .raw("serverInfo", knows_titles ? Server::server_info()
@@ -256,8 +256,9 @@ void LegacySession::withdraw_questions(const Exchange& exchange, Reply* reply) {
   }
   if (reply == nullptr) return;
   for (const auto& [id, question] : open) {
-    reply->send(mcp::encode_notification(
-        "notifications/cancelled", ObjectText().text("requestId", id).text("reason", "the call has ended").take()));
+    reply->send(
+        mcp::encode_notification("notifications/cancelled",
+                                 json::ObjectText().text("requestId", id).text("reason", "the call has ended").take()));
   }
 }
 

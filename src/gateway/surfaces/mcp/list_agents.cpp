@@ -1,9 +1,9 @@
 #include "base/strings.h"
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/rest/fleet_query.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -37,7 +37,7 @@ std::string line_of(const fleet::AgentStatus& agent) {
 }
 
 std::string object_of(const fleet::AgentStatus& agent, const std::vector<std::string>& tags) {
-  ObjectText object;
+  json::ObjectText object;
   object.text("id", agent.id).boolean("online", agent.online).texts("tags", tags);
   if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   if (agent.offline_since != WallTime()) object.text("offline_since", format_rfc3339(agent.offline_since));
@@ -70,13 +70,13 @@ void list_agents(const Server& server, Exchange& exchange, std::string_view raw_
         fmt::format("{} of {} agents; more with cursor {}\n", page.agents.size(), page.counts.total, page.next_cursor);
   }
   text.pop_back();
-  ObjectText structured;
+  json::ObjectText structured;
   structured.raw("agents", agents + ']')
       .number("total", static_cast<std::int64_t>(page.counts.total))
       .number("online", static_cast<std::int64_t>(page.counts.online));
   if (!page.next_cursor.empty()) structured.text("next_cursor", page.next_cursor);
-  std::string content = "[" + ObjectText().text("type", "text").text("text", text).take() + "]";
-  exchange.finish(ObjectText().raw("content", content).raw("structuredContent", structured.take()).take());
+  std::string content = "[" + json::ObjectText().text("type", "text").text("text", text).take() + "]";
+  exchange.finish(json::ObjectText().raw("content", content).raw("structuredContent", structured.take()).take());
 }
 
 }  // namespace hive::mcp_surface

@@ -1,7 +1,7 @@
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -32,7 +32,7 @@ std::optional<Interest> parse_interest(std::string_view raw) {
 }
 
 std::string encode_interest(const Interest& interest, bool names_resources) {
-  ObjectText object;
+  json::ObjectText object;
   if (interest.tools) object.boolean("toolsListChanged", true);
   if (interest.prompts) object.boolean("promptsListChanged", true);
   if (interest.resources) object.boolean("resourcesListChanged", true);
@@ -54,9 +54,12 @@ void listen(const std::shared_ptr<Server>& server, const ExchangePointer& exchan
   }
   const policy::Principal& principal = exchange->client().principal;
   Interest honoured = server->subscriptions->honoured(principal, *wanted);
-  std::string tag = ObjectText().raw(std::string(mcp::meta_prefix) + "subscriptionId", exchange->message().id).take();
-  std::string acknowledged =
-      ObjectText().raw("notifications", encode_interest(honoured, !wanted->uris.empty())).raw("_meta", tag).take();
+  std::string tag =
+      json::ObjectText().raw(std::string(mcp::meta_prefix) + "subscriptionId", exchange->message().id).take();
+  std::string acknowledged = json::ObjectText()
+                                 .raw("notifications", encode_interest(honoured, !wanted->uris.empty()))
+                                 .raw("_meta", tag)
+                                 .take();
   auto subscriber = std::make_shared<Subscriber>(
       principal, [weak = std::weak_ptr(exchange), tag](std::string_view method, std::string_view raw_params) {
         auto alive = weak.lock();
@@ -66,7 +69,7 @@ void listen(const std::shared_ptr<Server>& server, const ExchangePointer& exchan
       });
   // The subscription keeps the request alive, which nobody else does.
   subscriber->on_close = [exchange, tag] {
-    exchange->worker().dispatch([exchange, tag] { exchange->finish(ObjectText().raw("_meta", tag).take()); });
+    exchange->worker().dispatch([exchange, tag] { exchange->finish(json::ObjectText().raw("_meta", tag).take()); });
   };
   exchange->on_over([weak = std::weak_ptr(server->subscriptions), subscriber] {
     if (auto alive = weak.lock()) alive->remove(subscriber);

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "gateway/surfaces/mcp/legacy_session.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -123,7 +123,7 @@ void discover(const std::shared_ptr<Server>&, const ExchangePointer& exchange) {
     if (versions.size() > 1) versions += ',';
     versions += json::encode_string(mcp::to_string(revision));
   }
-  exchange->finish(ObjectText()
+  exchange->finish(json::ObjectText()
                        .raw("supportedVersions", versions + ']')
                        .raw("capabilities", Server::capabilities(exchange->context().revision))
                        .text("instructions", Server::instructions())

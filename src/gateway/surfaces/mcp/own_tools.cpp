@@ -2,9 +2,9 @@
 
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
 #include "gateway/surfaces/mcp/server.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 

@@ -1,9 +1,9 @@
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/mcp/upstream_call.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 #include "protocol/mcp/translation.h"
 
 namespace hive::mcp_surface {
@@ -29,11 +29,11 @@ std::optional<std::string> required_argument(Exchange& exchange, std::string_vie
 }
 
 void answer_text(Exchange& exchange, std::string_view description, std::string_view text) {
-  std::string message = ObjectText()
+  std::string message = json::ObjectText()
                             .text("role", "user")
-                            .raw("content", ObjectText().text("type", "text").text("text", text).take())
+                            .raw("content", json::ObjectText().text("type", "text").text("text", text).take())
                             .take();
-  exchange.finish(ObjectText().text("description", description).raw("messages", "[" + message + "]").take());
+  exchange.finish(json::ObjectText().text("description", description).raw("messages", "[" + message + "]").take());
 }
 
 // The agent that a prompt is about, which must be within reach.
@@ -103,7 +103,7 @@ void get_prompt(const std::shared_ptr<Server>& server, const ExchangePointer& ex
   if (prompt->owner == Owner::gateway) {
     return prompt->name == triage_prompt ? get_triage(*server, *exchange) : get_service_test(*server, *exchange);
   }
-  ObjectText params;
+  json::ObjectText params;
   params.text("name", prompt->own_name);
   if (arguments) params.raw("arguments", *arguments);
   call_upstream(server, exchange,

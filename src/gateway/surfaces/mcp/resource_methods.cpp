@@ -1,19 +1,20 @@
 #include "base/strings.h"
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/methods.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/mcp/upstream_call.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
 namespace {
 
 void answer_json(Exchange& exchange, std::string_view uri, std::string_view text) {
-  std::string content = ObjectText().text("uri", uri).text("mimeType", "application/json").text("text", text).take();
-  exchange.finish(ObjectText().raw("contents", "[" + content + "]").take(),
+  std::string content =
+      json::ObjectText().text("uri", uri).text("mimeType", "application/json").text("text", text).take();
+  exchange.finish(json::ObjectText().raw("contents", "[" + content + "]").take(),
                   {.time_to_live = {}, .scope = mcp::CacheScope::per_caller});
 }
 
@@ -34,7 +35,7 @@ void read_fleet(const Server& server, Exchange& exchange) {
     if (agents.size() > 1) agents += ',';
     agents += agent_json(server, *agent);
   }
-  ObjectText fleet;
+  json::ObjectText fleet;
   fleet.number("total", total).number("online", online);
   if (static_cast<std::size_t>(total) > max_agents_in_fleet) {
     fleet.text("note", fmt::format("the first {} agents; gateway__list_agents lists them all, page by page",
@@ -61,7 +62,7 @@ std::string metrics_text(std::string_view raw_result) {
 std::string first_text(std::string_view raw_result) {
   auto members = json::parse_object(raw_result, mcp::message_limits);
   auto content = members ? json::find(*members, "content") : std::nullopt;
-  return content ? metrics_text(ObjectText().raw("content", *content).take()) : "the measurement failed";
+  return content ? metrics_text(json::ObjectText().raw("content", *content).take()) : "the measurement failed";
 }
 
 void read_metrics(const std::shared_ptr<Server>& server, const ExchangePointer& exchange, std::string agent,
@@ -112,7 +113,7 @@ void read_audit_entry(const std::shared_ptr<Server>& server, const ExchangePoint
 }  // namespace
 
 std::string agent_json(const Server& server, const fleet::AgentStatus& agent) {
-  ObjectText object;
+  json::ObjectText object;
   object.text("id", agent.id).boolean("online", agent.online);
   if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   if (agent.connected_at != WallTime()) object.text("connected_at", format_rfc3339(agent.connected_at));
@@ -146,7 +147,7 @@ void read_resource(const std::shared_ptr<Server>& server, const ExchangePointer&
   if (!item || !server->policy()->reaches(exchange->client().principal, item->upstream, resource_gate)) {
     return exchange->fail_not_found(*uri);
   }
-  std::string params = ObjectText().text("uri", *uri).take();
+  std::string params = json::ObjectText().text("uri", *uri).take();
   call_upstream(server, exchange,
                 {.upstream = item->upstream,
                  .method = "resources/read",

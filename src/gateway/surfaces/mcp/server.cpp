@@ -1,6 +1,6 @@
 #include "gateway/surfaces/mcp/server.h"
 
-#include "gateway/surfaces/mcp/object_text.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -75,7 +75,7 @@ bool Server::speaks_modern(std::string_view upstream) const {
 }
 
 std::string Server::capabilities(mcp::Revision revision) {
-  ObjectText capabilities;
+  json::ObjectText capabilities;
   capabilities.raw("tools", R"({"listChanged":true})")
       .raw("resources", R"({"subscribe":true,"listChanged":true})")
       .raw("prompts", R"({"listChanged":true})")

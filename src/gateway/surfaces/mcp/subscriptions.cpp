@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/own_entries.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -266,7 +266,7 @@ void Subscriptions::tell_resources(const std::shared_ptr<Subscriber>& subscriber
       // The scope may be another one by now.
       changed = updated.contains(uri) && has_resource(subscriber->principal, uri);
     }
-    if (changed) subscriber->deliver("notifications/resources/updated", ObjectText().text("uri", uri).take());
+    if (changed) subscriber->deliver("notifications/resources/updated", json::ObjectText().text("uri", uri).take());
   }
 }
 

@@ -8,9 +8,9 @@
 #include "crypto/sha256.h"
 #include "gateway/surfaces/mcp/call_answer.h"
 #include "gateway/surfaces/mcp/legacy_session.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "protocol/agent_protocol.h"
+#include "protocol/json_object.h"
 #include "protocol/mcp/questions.h"
 
 namespace hive::mcp_surface {
@@ -169,7 +169,8 @@ void UpstreamCall::deliver(const ExchangePointer& exchange, calls::CallResult re
     exchange_.reset();
   }
   if (!missing.empty()) {
-    std::string data = ObjectText().raw("requiredCapabilities", ObjectText().raw(missing, "{}").take()).take();
+    std::string data =
+        json::ObjectText().raw("requiredCapabilities", json::ObjectText().raw(missing, "{}").take()).take();
     return exchange->fail(mcp::missing_capability_code, "Missing required client capability: " + missing, data, 400);
   }
   if (request_.method == "tools/call") {
@@ -380,7 +381,7 @@ void call_upstream(const std::shared_ptr<Server>& server, const ExchangePointer&
   }
   if (passes_through) {
     if (request.params.empty()) {
-      request.params = ObjectText().text("name", request.name).raw("arguments", request.arguments).take();
+      request.params = json::ObjectText().text("name", request.name).raw("arguments", request.arguments).take();
     }
     std::vector<mcp::MemberChange> changes;
     if (responses) changes.push_back({"inputResponses", *responses});

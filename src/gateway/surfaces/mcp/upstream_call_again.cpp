@@ -1,8 +1,8 @@
 // Where a modern upstream ends a call with questions: a legacy client is asked them, and the call is made again.
 #include "gateway/surfaces/mcp/legacy_session.h"
-#include "gateway/surfaces/mcp/object_text.h"
 #include "gateway/surfaces/mcp/server.h"
 #include "gateway/surfaces/mcp/upstream_call.h"
+#include "protocol/json_object.h"
 
 namespace hive::mcp_surface {
 
@@ -56,7 +56,7 @@ void UpstreamCall::run_again(const ExchangePointer& exchange) {
   if (exchange->is_over()) return;
   std::string base = request_.params;
   if (base.empty()) {
-    base = ObjectText().text("name", request_.name).raw("arguments", request_.arguments).take();
+    base = json::ObjectText().text("name", request_.name).raw("arguments", request_.arguments).take();
   }
   std::string responses = encode_answers(answered_);
   std::vector<mcp::MemberChange> changes;
@@ -66,7 +66,7 @@ void UpstreamCall::run_again(const ExchangePointer& exchange) {
 }
 
 std::string encode_answers(const std::map<std::string, std::string>& answers) {
-  ObjectText object;
+  json::ObjectText object;
   for (const auto& [key, answer] : answers)
     object.raw(key, answer);
   return object.take();
