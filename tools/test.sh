@@ -13,8 +13,7 @@ runner). Default: both. The last line says how many tests passed and failed.
 
   --filter REGEX   only unit tests whose name matches
   --asan, --tsan   run the unit tests with sanitizers instead
-  --full           also with both sanitizers, the fuzz targets for a short time, the slow end-to-end checks, and
-                   containers on an emulated machine
+  --full           also with both sanitizers, the fuzz targets for a short time, and the slow end-to-end checks
 
   HIVE_BIN=FOLDER      end-to-end tests of the programs of another build
   HIVE_REQUIRE_ALL=1   a test that cannot run here fails instead of being skipped
@@ -116,15 +115,6 @@ for suite in "${suites[@]}"; do
   esac
 done
 if $full; then
-  # Container units on a kernel of its own: emulated, so it takes minutes.
-  say "containers on a kernel of its own"
-  status=0
-  HIVE_BIN=$hive_bin bash "$HIVE_ROOT/tests/rig/rig_test.sh" qemu || status=$?
-  case $status in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)) ;;
-    *) broken+=("containers in QEMU") ;;
-  esac
   say "fuzz targets"
   "$HIVE_ROOT/tools/fuzz_smoke" || broken+=(fuzzing)
 fi
