@@ -3,15 +3,13 @@
 # hive_lib.sh.
 # shellcheck disable=SC2154 # hive_bin is hive_lib.sh's
 
-# used_ports: the ports on which anything listens or talks on this machine.
+# used_ports: the ports on which anything listens or talks on this machine. The shell itself must not read these tables:
+# it seeks back after each line, and the kernel walks through all connections at each seek.
 used_ports() {
-  local file address
-  for file in /proc/net/tcp /proc/net/tcp6; do
-    [ -r "$file" ] || continue
-    while read -r _ address _; do
-      [[ $address != *:* ]] || printf '%d\n' "0x${address##*:}"
-    done <"$file"
-  done
+  local port
+  while read -r port; do printf '%d\n' "0x$port"; done < <(
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk 'split($2, address, ":") == 2 { print address[2] }' | sort -u
+  )
 }
 
 # choose_ports NAME...: sets each variable to another free port. From below the range of outgoing connections, so that
