@@ -80,6 +80,29 @@ TEST_F(FanOutCommandTest, SendsItsOptions) {
   EXPECT_THAT(gateway_.requests.back(), HasSubstr("Accept: text/event-stream"));
 }
 
+TEST_F(FanOutCommandTest, LetsEachCallWaitForAnAgentThatIsOffline) {
+  answer_with(end_event(2));
+  ProgramRun called = run({"--tag", "web", "--wait-online", "5m", "--yes", "get_metrics"});
+  EXPECT_EQ(called.exit_code, 0) << called.error;
+  EXPECT_EQ(gateway_.last_body(), R"({"tool":"get_metrics","arguments":{},"tags":["web"],"wait_seconds":300})");
+}
+
+TEST_F(FanOutCommandTest, WordsForAgentsThatAreAllAwayAreSentOnlyWhenTheCallWaits) {
+  constexpr const char* away = R"({"dry_run":true,"tier":"read","left_out":0,"agents":[)"
+                               R"({"agent":"web-1","online":false,"verdict":"allow"}]})";
+  gateway_.answers["/api/fan-out"] = {200, away};
+  ProgramRun refused = run({"--agents", "web-1", "--yes", "run_command", "name=df"});
+  EXPECT_EQ(refused.exit_code, static_cast<int>(ExitCode::unreachable)) << refused.error;
+  EXPECT_THAT(refused.error, HasSubstr("nothing was sent"));
+  // What the gateway remembers of the agent's tools gives the words their types.
+  gateway_.answers["/api/tools"] = {200, R"({"tools":[{"name":"web-1__run_command","inputSchema":{"type":"object",)"
+                                         R"("properties":{"name":{"type":"string"}}}}]})"};
+  ProgramRun shown = run({"--agents", "web-1", "--wait-online", "5m", "--dry-run", "run_command", "name=5"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(gateway_.last_body(), HasSubstr(R"("arguments":{"name":"5"})"));
+  EXPECT_THAT(gateway_.last_body(), HasSubstr(R"("wait_seconds":300)"));
+}
+
 TEST_F(FanOutCommandTest, GroupsWhatIsTheSame) {
   answer_with(result_event("web-2", "same\\n") + result_event("web-3", "other") + result_event("web-1", "same\\n") +
               end_event(3));

@@ -71,6 +71,12 @@ test('each of five agents ends in its own outcome, and the log has them under on
   assert.equal(entries.filter((entry) => entry.kind === 'outcome').length, 5);
   assert.equal(entries.filter((entry) => entry.action === 'fan_out_started').length, 1);
   assert.match(entries.find((entry) => entry.action === 'fan_out_ended').detail, /^5 agents: 2 success, 2 denied, 1 unknown$/);
+
+  const page = await hive.fetch(`/api/audit?request_id=${answer.requestId}`);
+  assert.equal(page.status, 200);
+  assert.deepEqual((await page.json()).entries, entries.toReversed(), 'the log is asked for this id, the newest entry first');
+  const none = await hive.fetch(`/api/audit?request_id=${answer.requestId}0`);
+  assert.deepEqual(await none.json(), { entries: [], next_before: null }, 'the whole id, not its beginning');
 });
 
 test('--all means who is online and in scope, and tells how many are not online', async () => {
@@ -145,6 +151,22 @@ test('a model calls many agents by one tool of the gateway', async () => {
   assert.deepEqual(outcomes(results), { 'agent-1': 'success', 'agent-2': 'success', 'agent-5': 'denied scope' });
   assert.equal(counts.success, 2);
   assert.match(answer.result.content[0].text, /^3 agents/);
+});
+
+test('--wait-online waits for who is away, and the others do not wait for it', async () => {
+  const child = spawn('myrmex', ['call', '--agents', 'agent-1,agent-4', 'run_command', 'name=echo', 'args=here', '--yes', '--wait-online', '10m'],
+    { env: { ...hive.env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  let said = '';
+  child.stdout.on('data', (data) => { out += data; });
+  child.stderr.on('data', (data) => { said += data; });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  await eventually('agent-1 has answered', () => /^agent-1 .*success .* here$/m.test(out) || child.exitCode !== null);
+  assert.doesNotMatch(out, /agent-4/, said);
+  assert.equal(child.exitCode, null, said);
+  await hive.up('--agents', '5');
+  assert.equal(await ended, 0, out + said);
+  assert.match(out, /^agent-4 .*success .* here$/m);
 });
 
 test('nobody at all is an error', async () => {

@@ -106,8 +106,8 @@ TEST_F(RestTest, TheAuditPageHasTheRawEntriesAndTheWayToTheNext) {
     return audit::Page{{R"({"seq":9})", R"({"seq":8})"}, 8};
   };
   std::string response =
-      get("/api/audit?actor=token:1&agent=edge-1&action=tool_call&tool=t&call_id=c&outcome=denied&reason=role&"
-          "since=2026-11-30&until=2026-11-30T12:00:00Z&limit=2&before=10");
+      get("/api/audit?actor=token:1&agent=edge-1&action=tool_call&tool=t&call_id=c&request_id=r-7-1&outcome=denied&"
+          "reason=role&since=2026-11-30&until=2026-11-30T12:00:00Z&limit=2&before=10");
   ASSERT_EQ(status_of(response), 200u) << response;
   EXPECT_EQ(body_of(response), "{\"entries\":[{\"seq\":9},{\"seq\":8}],\"next_before\":8}\n");
   EXPECT_EQ(seen.principal, "token:1");
@@ -115,6 +115,7 @@ TEST_F(RestTest, TheAuditPageHasTheRawEntriesAndTheWayToTheNext) {
   EXPECT_EQ(seen.action, "tool_call");
   EXPECT_EQ(seen.tool, "t");
   EXPECT_EQ(seen.call_id, "c");
+  EXPECT_EQ(seen.request_id, "r-7-1");
   EXPECT_EQ(seen.outcome, protocol::Outcome::denied);
   EXPECT_EQ(seen.reason, "role");
   EXPECT_EQ(seen.since, "2026-11-30");
