@@ -47,7 +47,7 @@ struct RunOptions {
   std::size_t threads = 1;
   int spread_ms = 0;
   int backoff_base_ms = 1000;
-  int backoff_cap_ms = 60'000;
+  int backoff_cap_ms = 30'000;
   int churn_ms = -1;
   std::uint64_t connections = 0;
   bool real_host_facts = false;

@@ -18,7 +18,7 @@ struct Options {
   std::size_t threads = 1;
   std::chrono::milliseconds spread{0};  ///< the first dials are spread at random over this time
   std::chrono::milliseconds backoff_base = std::chrono::seconds(1);
-  std::chrono::milliseconds backoff_cap = std::chrono::seconds(60);
+  std::chrono::milliseconds backoff_cap = std::chrono::seconds(30);
   /// Every agent hangs up this long after its first answer, and dials again.
   std::optional<std::chrono::milliseconds> churn;
   bool real_host_facts = false;

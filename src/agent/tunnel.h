@@ -42,7 +42,7 @@ struct TunnelTuning {
       std::move_only_function<void(Result<std::shared_ptr<net::ssh::LineChannel>>)>)>;
 
   std::chrono::milliseconds backoff_base = std::chrono::seconds(1);
-  std::chrono::milliseconds backoff_cap = std::chrono::seconds(60);
+  std::chrono::milliseconds backoff_cap = std::chrono::seconds(30);
   std::function<double()> random;  ///< 0 to 1; empty: the kernel's generator
   const Clock* clock = &system_clock();
   Connect connect;  ///< empty: net::ssh::connect
