@@ -80,6 +80,36 @@ std::string tool_of(const Position& position, std::span<const std::string> words
   return agent.empty() ? tool : agent + "__" + tool;
 }
 
+/// Whether the words say that the call is for many agents: its tool is then named without one.
+bool is_for_many(std::span<const std::string> words) {
+  return std::ranges::any_of(words, [](std::string_view word) {
+    word = word.substr(0, word.find('='));
+    return word == "--all" || word == "--agents" || word == "--tag";
+  });
+}
+
+/// The tools without their agents, each once.
+std::vector<Candidate> bare_tools(const std::vector<Candidate>& tools) {
+  std::vector<Candidate> bare;
+  for (const Candidate& tool : tools) {
+    size_t separator = tool.word.find("__");
+    std::string name = separator == std::string::npos ? tool.word : tool.word.substr(separator + 2);
+    bool known = std::ranges::find(bare, name, &Candidate::word) != bare.end();
+    if (!known) bare.push_back({std::move(name), tool.description});
+  }
+  return bare;
+}
+
+/// The arguments of a tool that is named without an agent, as the first agent that has it takes them.
+std::vector<Candidate> arguments_of_many(const std::string& tool, const NameSource& names) {
+  std::vector<Candidate> tools = names.fleet("").tools;
+  auto found = std::ranges::find_if(tools, [&tool](const Candidate& known) {
+    size_t separator = known.word.find("__");
+    return separator != std::string::npos && std::string_view(known.word).substr(separator + 2) == tool;
+  });
+  return found == tools.end() ? std::vector<Candidate>() : names.fleet(found->word).arguments;
+}
+
 void offer_commands(Candidates& candidates, const CLI::App& app) {
   for (const CLI::App* command : commands_of(app))
     candidates.words.push_back({command->get_name(), command->get_description()});
@@ -100,13 +130,11 @@ Candidates values_of(const KnownOption& option, const NameSource& names) {
   } else if (option.name == "--agent" || option.name == "--agents") {
     for (const std::string& agent : names.fleet("").agents)
       candidates.words.push_back({agent, "agent"});
+  } else if (option.name == "--tag") {
+    for (const std::string& tag : names.fleet("").tags)
+      candidates.words.push_back({tag, "tag"});
   } else if (option.name == "--tool") {
-    for (const Candidate& tool : names.fleet("").tools) {
-      size_t separator = tool.word.find("__");
-      std::string bare = separator == std::string::npos ? tool.word : tool.word.substr(separator + 2);
-      bool known = std::ranges::find(candidates.words, bare, &Candidate::word) != candidates.words.end();
-      if (!known) candidates.words.push_back({bare, tool.description});
-    }
+    candidates.words = bare_tools(names.fleet("").tools);
   }
   candidates.takes_file = option.value_name.find("FILE") != std::string::npos;
   return candidates;
@@ -127,8 +155,12 @@ Candidates operands_of(const CLI::App& app, const Position& position, std::span<
   } else if (is_top_level && (name == "call" || name == "explain")) {
     std::string tool = tool_of(position, before);
     bool has_tool = !position.positionals.empty() || std::ranges::find(before, "--tool") != before.end();
-    FleetNames fleet = names.fleet(has_tool ? tool : "");
-    candidates.words = has_tool ? fleet.arguments : fleet.tools;
+    if (is_for_many(before)) {
+      candidates.words = has_tool ? arguments_of_many(tool, names) : bare_tools(names.fleet("").tools);
+    } else {
+      FleetNames fleet = names.fleet(has_tool ? tool : "");
+      candidates.words = has_tool ? fleet.arguments : fleet.tools;
+    }
     candidates.stays_attached = has_tool;
   } else if (parent == "approvals" && name != "list" && name != "watch") {
     if (position.positionals.empty()) candidates.words = names.approvals(name == "show" || name == "result");
@@ -198,6 +230,10 @@ std::string wanted_agents(std::span<const std::string> words, const std::string&
     auto option = std::ranges::find(words, "--agent");
     return option != words.end() && option + 1 != words.end() ? *(option + 1) : "*";
   }
+  std::span<const std::string> before = words.empty() ? words : words.first(words.size() - 1);
+  bool is_tag = beginning.starts_with("--tag=") || (!before.empty() && before.back() == "--tag");
+  bool is_agent = beginning.starts_with("--agent") || (!before.empty() && before.back().starts_with("--agent"));
+  if (is_tag || (!is_agent && is_for_many(before))) return "*";
   // Behind "--agents=a," the next one begins.
   beginning.remove_prefix(beginning.find_last_of("=,") + 1);
   std::size_t end = beginning.find("__");
@@ -220,6 +256,12 @@ FleetNames fleet_names(const Context& context, const std::string& tool, const st
   if (fleet) {
     for (const AgentView& agent : fleet->agents)
       if (is_plain_name(agent.id)) names.agents.push_back(agent.id);
+    for (const AgentView& agent : fleet->agents) {
+      for (const std::string& tag : agent.tags) {
+        bool is_known = std::ranges::find(names.tags, tag) != names.tags.end();
+        if (!is_known && is_plain_name(tag)) names.tags.push_back(tag);
+      }
+    }
   }
   for (const ToolView& view : *tools) {
     if (!is_plain_name(view.name)) continue;
@@ -264,12 +306,14 @@ Candidates complete_words(const CLI::App& app, std::span<const std::string> word
   size_t equals = current.starts_with("--") ? current.find('=') : std::string::npos;
   const KnownOption* open = before.empty() ? nullptr : named(before.back());
   const KnownOption* attached = equals == std::string::npos ? nullptr : named(current.substr(0, equals));
-  if (open != nullptr) {
-    candidates = values_of(*open, names);
-  } else if (attached != nullptr) {
-    candidates = values_of(*attached, names);
+  if (const KnownOption* valued = open != nullptr ? open : attached; valued != nullptr) {
+    candidates = values_of(*valued, names);
+    size_t kept = open != nullptr ? 0 : equals + 1;
+    // Of a list, the last name is the one to complete.
+    bool is_list = valued->name == "--agents" || valued->name == "--tag";
+    if (size_t comma = current.rfind(','); is_list && comma != std::string::npos) kept = std::max(kept, comma + 1);
     for (Candidate& candidate : candidates.words)
-      candidate.word.insert(0, current, 0, equals + 1);
+      candidate.word.insert(0, current, 0, kept);
   } else if (current.starts_with('-')) {
     for (const KnownOption& option : options)
       candidates.words.push_back({option.name, option.description});

@@ -32,12 +32,13 @@ struct Candidates {
 /// Names of the fleet; empty when the gateway cannot be asked.
 struct FleetNames {
   std::vector<std::string> agents;
+  std::vector<std::string> tags;
   std::vector<Candidate> tools;
   /// The argument names of a tool.
   std::vector<Candidate> arguments;
 };
 
-/// Who is asked for names. One of them is called, and once, or none.
+/// Who is asked for names.
 struct NameSource {
   /// Gets the tool whose arguments are wanted, or an empty name.
   std::function<FleetNames(const std::string& tool)> fleet;

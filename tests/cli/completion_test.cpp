@@ -85,6 +85,18 @@ TEST_F(CompletionTest, OffersToolsAndTheirArguments) {
   EXPECT_EQ(complete({"call", "edge-1__run_command", "na"}), "name=\twhat to run\n:nospace\n");
 }
 
+TEST_F(CompletionTest, OffersForManyAgentsWhatACallOfManyTakes) {
+  gateway_.answers["/api/status"] = {
+      200, R"json({"agents":[{"id":"edge-1","tags":["web","eu"]},{"id":"web","tags":["web","$(x)"]}]})json"};
+  EXPECT_EQ(complete({"call", "--all", ""}), "run_command\tRuns\nget_metrics\t\n");
+  EXPECT_EQ(complete({"call", "--tag", "web", "run_command", "na"}), "name=\twhat to run\n:nospace\n");
+  EXPECT_EQ(complete({"call", "--all", "unknown", "na"}), ":nospace\n");
+  EXPECT_EQ(complete({"call", "--tag", ""}), "web\ttag\neu\ttag\n");
+  EXPECT_EQ(complete({"agents", "--tag=e"}), "--tag=eu\ttag\n");
+  EXPECT_EQ(complete({"call", "--agents", "edge-1,w"}), "edge-1,web\tagent\n");
+  EXPECT_EQ(complete({"call", "--agents=edge-1,w"}), "--agents=edge-1,web\tagent\n");
+}
+
 TEST_F(CompletionTest, NeverOffersWhatAShellWouldRunOrTakeForAnOption) {
   std::string offered = complete({"call", ""});
   EXPECT_THAT(offered, AllOf(HasSubstr("web__get_metrics"), Not(HasSubstr("reboot")), Not(HasSubstr("-rf")),
