@@ -146,6 +146,16 @@ void add_global_options(Program& program) {
       ->type_name("SECONDS");
 }
 
+std::string check_sort_key(const std::string& text) {
+  std::string_view key = text;
+  if (key.starts_with('-')) key.remove_prefix(1);
+  for (std::string_view known : {"id", "address", "os", "connected_at", "offline_since"}) {
+    if (key == known) return "";
+  }
+  return fmt::format("{} is not one of id, address, os, connected_at, offline_since, or one of them behind a -",
+                     quote(text));
+}
+
 void add_agents_command(Program& program) {
   CLI::App* agents = program.app.add_subcommand("agents", "the agents, with tags, ports and services");
   AgentFilter& filter = program.agents;
@@ -155,9 +165,12 @@ void add_agents_command(Program& program) {
   agents->add_option("--tag", filter.tag, "only agents with this tag")->type_name("TAG");
   agents->add_option("--match", filter.id, "only agents whose id matches; * stands for any characters")
       ->type_name("PATTERN");
-  agents->add_option("--search", filter.search, "only agents with this text in id, address, system, tags or services")
+  agents
+      ->add_option("--search", filter.search,
+                   "only agents with this text in id, address, system, version, tags or services")
       ->type_name("TEXT");
   agents->add_option("--sort", filter.sort, "id, address, os, connected_at or offline_since; -KEY: the other way round")
+      ->check(check_sort_key)
       ->type_name("KEY");
   agents->add_option("--limit", filter.limit, "at most so many agents")
       ->check(CLI::Range(1, 1'000'000).description(""))

@@ -26,6 +26,13 @@ Failure no_such_tool(std::string_view command, const std::string& name, const st
   std::vector<std::string_view> names;
   for (const ToolView& tool : tools)
     names.push_back(tool.name);
+  auto of_agent = std::ranges::find_if(names, [&name](std::string_view tool) { return tool.ends_with("__" + name); });
+  if (of_agent != names.end()) {
+    return {.code = ExitCode::usage,
+            .message = fmt::format("{}: {} is a tool of agents: name one of them, as in {}{}", command,
+                                   quote_briefly(name), escape_for_terminal(*of_agent),
+                                   command == "call" ? ", or many by --agents, --tag or --all" : "")};
+  }
   auto nearest = nearest_name(name, names);
   return {.code = ExitCode::usage,
           .message =

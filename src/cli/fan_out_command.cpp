@@ -127,8 +127,9 @@ ExitCode show_preview(Context& context, const std::string& tool, const Preview& 
                agent.message.empty() ? agent.reason : agent.message});
   }
   context.output.write(context.format.json ? json : table.render(context.output.width(), context.format.color));
-  std::string note = fmt::format("myrmex: {} of tier {} on {} agents, nothing was run", escape_for_terminal(tool),
-                                 escape_for_terminal(preview.tier), preview.agents.size());
+  std::string note =
+      fmt::format("myrmex: {} of tier {} on {} agent{}, nothing was run", escape_for_terminal(tool),
+                  escape_for_terminal(preview.tier), preview.agents.size(), preview.agents.size() == 1 ? "" : "s");
   if (refused > 0) note += fmt::format("; {} would be refused", refused);
   if (preview.left_out > 0) note += fmt::format("; {} offline left out", preview.left_out);
   context.output.note(note);

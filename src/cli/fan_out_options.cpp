@@ -2,12 +2,19 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/strings.h"
+
 namespace hive::cli {
 
 namespace {
 
 constexpr const char* many = "Many agents";
 constexpr double longest_deadline = 86400;
+
+std::string check_deadline(const std::string& text) {
+  if (CLI::Range(0.001, longest_deadline)(text).empty()) return "";
+  return fmt::format("{} is not a number of seconds from 0.001 to 86400", quote(text));
+}
 
 /// One word an option, with commas in it; the next word is the tool's name.
 void add_names(CLI::App& command, const char* name, std::vector<std::string>& names, const char* description,
@@ -35,7 +42,7 @@ void add_fan_out_options(CLI::App& command, FanOutOptions& options) {
             options.deadline = std::chrono::milliseconds(static_cast<long long>(seconds * 1000));
           },
           "how long the whole may take (600)")
-      ->check(CLI::Range(0.001, longest_deadline).description(""))
+      ->check(check_deadline)
       ->type_name("SECONDS")
       ->group(many);
   command.add_option("--stop-after", options.stop_after, "start no more calls once so many did not succeed")

@@ -193,7 +193,7 @@ void FanOutReport::clear_bar() {
 }
 
 std::string FanOutReport::summary() const {
-  std::string text = fmt::format("{} agents: ", agents_);
+  std::string text = fmt::format("{} agent{}: ", agents_, agents_ == 1 ? "" : "s");
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : counts_)
     parts.push_back(fmt::format("{} {}", count, escape_for_terminal(outcome)));

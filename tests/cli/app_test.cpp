@@ -162,6 +162,13 @@ TEST_F(AppTest, AgentsAreAskedForPageByPageAndWithTheFilters) {
   EXPECT_THAT(run(words).out, AllOf(HasSubstr("\"edge-1\""), HasSubstr("\"edge-2\"")));
 }
 
+TEST_F(AppTest, AnOrderThatThereIsNotIsAWrongCommandLine) {
+  ProgramRun refused = run({"agents", "--sort", "foo"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr(R"(--sort: "foo" is not one of id, address)"));
+  EXPECT_TRUE(gateway_.requests.empty());
+}
+
 TEST_F(AppTest, NoMoreAgentsAreAskedForThanAreWanted) {
   gateway_.answers["/api/status?limit=1"] = {
       200, R"({"agents":[{"id":"edge-1","online":true}],"counts":{"total":9},"next_cursor":"c1"})"};

@@ -85,6 +85,8 @@ TEST_F(CallTest, DoesNotSendAPlainNameThatNothingHas) {
   EXPECT_EQ(typo.exit_code, 2);
   EXPECT_THAT(typo.error, HasSubstr(R"("publsh" is not the name of a tool: did you mean "publish"?)"));
   EXPECT_THAT(run({"read_logs"}).error, HasSubstr("use AGENT__TOOL"));
+  EXPECT_THAT(run({"t"}).error,
+              HasSubstr(R"("t" is a tool of agents: name one of them, as in e__t, or many by --agents)"));
   gateway_.answers["/api/tools"] = {503, "{}"};
   EXPECT_THAT(run({"publish"}).error, HasSubstr("the call was not sent"));
   for (const auto& request : gateway_.requests)

@@ -173,6 +173,7 @@ TEST_F(FanOutCommandTest, WordsThatDoNotFitAreRefusedBeforeAnythingIsSent) {
                                              {"--all", "--agents", "web-1", "get_metrics"},
                                              {"--all", "--concurrency", "0", "get_metrics"},
                                              {"--all", "--deadline", "x", "get_metrics"},
+                                             {"--all", "--deadline", "0", "get_metrics"},
                                              {"--all", "--progress", "get_metrics"},
                                              {"--all", "--wait", "get_metrics"},
                                              {"web-1__get_metrics", "--group"},

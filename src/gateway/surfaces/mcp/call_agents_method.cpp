@@ -93,7 +93,8 @@ class AgentsAnswer final : public calls::FanOutSink {
   }
 
   [[nodiscard]] std::string text(const calls::FanOutEnd& end) const {
-    std::string text = fmt::format("{} agents", running_->agents().size());
+    std::size_t count = running_->agents().size();
+    std::string text = fmt::format("{} agent{}", count, count == 1 ? "" : "s");
     if (running_->left_out() > 0) text += fmt::format(" (and {} left out that are offline)", running_->left_out());
     if (!end.stopped_by.empty()) text += fmt::format("; ended early by {}", end.stopped_by);
     for (const auto& [what, agents] : groups_) {
