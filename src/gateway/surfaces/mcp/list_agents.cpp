@@ -41,6 +41,10 @@ std::string object_of(const fleet::AgentStatus& agent, const std::vector<std::st
   object.text("id", agent.id).boolean("online", agent.online).texts("tags", tags);
   if (agent.seen() != WallTime()) object.text("last_seen", format_rfc3339(agent.seen()));
   if (agent.offline_since != WallTime()) object.text("offline_since", format_rfc3339(agent.offline_since));
+  if (agent.flapping != nullptr) {
+    object.text("flapping_since", format_rfc3339(agent.flapping->since))
+        .boolean("contested", agent.flapping->contested);
+  }
   return object.text("os", agent.os_version).text("agent_version", agent.agent_version).take();
 }
 

@@ -16,23 +16,26 @@ OwnEntry own(std::string_view name, std::string_view raw) {
 
 std::vector<OwnEntry> own_tools(bool with_approvals) {
   std::vector<OwnEntry> tools;
-  tools.push_back(own(list_agents_tool,
-                      R"({"name":"gateway__list_agents","title":"List agents",)"
-                      R"("description":"The agents that this credential reaches: which are online, and since when the )"
-                      R"(others are not.","inputSchema":{"type":"object","properties":{)"
-                      R"("status":{"enum":["all","online","offline","never_connected","flapping"]},)"
-                      R"("id":{"type":"string","description":"agents whose id matches; * stands for any characters"},)"
-                      R"("tag":{"type":"string"},"search":{"type":"string","description":"text in id, address, )"
-                      R"(operating system, tags or services"},)"
-                      R"("limit":{"type":"integer","minimum":1,"maximum":1000,"default":100},)"
-                      R"("cursor":{"type":"string","description":"next_cursor of the answer before"}}},)"
-                      R"("outputSchema":{"type":"object","properties":{"agents":{"type":"array","items":{)"
-                      R"("type":"object","properties":{"id":{"type":"string"},"online":{"type":"boolean"},)"
-                      R"("tags":{"type":"array","items":{"type":"string"}},"last_seen":{"type":"string"},)"
-                      R"("offline_since":{"type":"string"},"os":{"type":"string"},"agent_version":{"type":"string"}},)"
-                      R"("required":["id","online"]}},"total":{"type":"integer"},"online":{"type":"integer"},)"
-                      R"("next_cursor":{"type":"string"}},"required":["agents"]},)"
-                      R"("annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}})"));
+  tools.push_back(own(
+      list_agents_tool,
+      R"({"name":"gateway__list_agents","title":"List agents",)"
+      R"("description":"The agents that this credential reaches: which are online, and since when the )"
+      R"(others are not.","inputSchema":{"type":"object","properties":{)"
+      R"("status":{"enum":["all","online","offline","stale","never_connected","flapping"],"description":)"
+      R"("stale: not online; flapping: connects again and again"},)"
+      R"("id":{"type":"string","description":"agents whose id matches; * stands for any characters"},)"
+      R"("tag":{"type":"string"},"search":{"type":"string","description":"text in id, address, )"
+      R"(operating system, tags or services"},)"
+      R"("limit":{"type":"integer","minimum":1,"maximum":1000,"default":100},)"
+      R"("cursor":{"type":"string","description":"next_cursor of the answer before"}}},)"
+      R"("outputSchema":{"type":"object","properties":{"agents":{"type":"array","items":{)"
+      R"("type":"object","properties":{"id":{"type":"string"},"online":{"type":"boolean"},)"
+      R"("tags":{"type":"array","items":{"type":"string"}},"last_seen":{"type":"string"},)"
+      R"("offline_since":{"type":"string"},"flapping_since":{"type":"string"},"contested":{"type":"boolean",)"
+      R"("description":"two machines take the place from each other"},"os":{"type":"string"},"agent_version":{"type":"string"}},)"
+      R"("required":["id","online"]}},"total":{"type":"integer"},"online":{"type":"integer"},)"
+      R"("next_cursor":{"type":"string"}},"required":["agents"]},)"
+      R"("annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}})"));
   std::string call_agents =
       R"({"name":"gateway__call_agents","title":"Call a tool of many agents",)"
       R"("description":"Calls one tool with the same arguments on many agents and says of each how it ended: success, )"

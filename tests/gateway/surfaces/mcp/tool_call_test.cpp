@@ -193,6 +193,21 @@ TEST_F(ToolCallTest, TheListOfAgentsComesInPagesAndParts) {
   EXPECT_TRUE(list(R"({"limit":"x"})").result().at("isError").as_bool());
 }
 
+TEST_F(ToolCallTest, TheListOfAgentsSaysToPeopleAndProgramsWhichOnesFlap) {
+  fleet::Flapping flapping;
+  flapping.since = WallTime(std::chrono::seconds(1'800'000'000));
+  flapping.contested = true;
+  fleet.agents.front().flapping = std::make_shared<const fleet::Flapping>(flapping);
+  start();
+  boost::json::value listed =
+      modern("tools/call", R"({"name":"gateway__list_agents","arguments":{"status":"flapping"}})").result();
+  EXPECT_EQ(listed.at("content").at(0).at("text").as_string(),
+            "edge-1: online, contested by two machines since 2027-01-15T08:00:00.000Z");
+  const boost::json::value& agent = listed.at("structuredContent").at("agents").at(0);
+  EXPECT_EQ(agent.at("flapping_since").as_string(), "2027-01-15T08:00:00.000Z");
+  EXPECT_TRUE(agent.at("contested").as_bool());
+}
+
 TEST_F(ToolCallTest, ACallWaitsForItsAgentAsLongAsTheClientSays) {
   start();
   auto call = [&](std::string_view meta) {
