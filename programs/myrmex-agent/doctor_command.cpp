@@ -106,7 +106,7 @@ Result<CommandLine> parse(std::span<char* const> words) {
 int doctor_command(std::span<char* const> words, const config::SecretSources& sources) {
   auto line = parse(words);
   if (!line) {
-    fmt::print(stderr, "myrmex-agent doctor: {}\n\n{}", line.error().message, help_text);
+    fmt::print(stderr, "myrmex-agent doctor: {}\nSee `myrmex-agent doctor --help`.\n", line.error().message);
     return static_cast<int>(DoctorExit::usage);
   }
   if (line->help) {

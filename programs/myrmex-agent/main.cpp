@@ -57,8 +57,8 @@ Options:
   --help               print this text
 
 Examples:
-  myrmex-agent --check-config /etc/myrmex/agent_config.json
-  myrmex-agent --config /etc/myrmex/agent_config.json
+  myrmex-agent --check-config /etc/myrmex-agent/agent_config.json
+  myrmex-agent --config /etc/myrmex-agent/agent_config.json
 
 SIGTERM and SIGINT end it in good order: running commands are ended, their results sent. SIGHUP takes up a new private
 key from private_key_path, or from where private_key refers to: the agent connects with it before it gives up the old
@@ -298,7 +298,7 @@ int main(int argc, char** argv) {
   if (command == "completion") return hive::agent::completion_command(words.subspan(1));
   auto options = parse_options(argc, argv);
   if (!options) {
-    fmt::print(stderr, "myrmex-agent: {}\n\n{}", options.error().message, help_text);
+    fmt::print(stderr, "myrmex-agent: {}\nSee `myrmex-agent --help`.\n", options.error().message);
     return bad_usage;
   }
   if (options->help) {
