@@ -152,8 +152,8 @@ int main(int argc, char** argv) {
   app.footer(
       "Signals: SIGTERM drains and stops, SIGHUP reloads the configuration.\n\n"
       "Examples:\n"
-      "  myrmex-gateway --check-config /etc/myrmex/gateway_config.json\n"
-      "  myrmex-gateway --config /etc/myrmex/gateway_config.json\n"
+      "  myrmex-gateway --check-config /etc/myrmex-gateway/gateway_config.json\n"
+      "  myrmex-gateway --config /etc/myrmex-gateway/gateway_config.json\n"
       "  myrmex-gateway --mcp-stdio --config ~/hive/gateway_config.json");
   std::string config_path = "gateway_config.json";
   std::string check_path;
