@@ -218,9 +218,11 @@ Result<std::vector<std::string>> list_names(int folder, size_t max_count, std::s
   return names;
 }
 
-bool exists(int folder, const std::string& name) {
+Result<bool> exists(int folder, const std::string& name) {
   struct stat status{};
-  return ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return std::unexpected(system_error(errno, quote(name)));
 }
 
 Result<bool> is_mount_point(int folder, int fd) {

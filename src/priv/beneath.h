@@ -68,7 +68,7 @@ Result<void> sync_folder(int folder, std::string_view what);
 Result<std::vector<std::string>> list_names(int folder, size_t max_count, std::string_view prefix = {});
 
 /// Whether an entry exists; a link counts as one.
-[[nodiscard]] bool exists(int folder, const std::string& name);
+Result<bool> exists(int folder, const std::string& name);
 
 /// Whether `fd` lies on another mount than `folder`.
 Result<bool> is_mount_point(int folder, int fd);

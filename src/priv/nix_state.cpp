@@ -76,7 +76,7 @@ class ProfileCopy final : public WalkVisitor {
 
   // A folder that is made here is the agent's, one that is there stays as it is.
   static Result<UniqueFd> profile_folder(int parent, const std::string& name, uid_t owner) {
-    bool was_there = exists(parent, name);
+    bool was_there = TRY(exists(parent, name));
     UniqueFd folder = TRY(make_folder(parent, name, 0755));
     if (!was_there && ::fchown(folder.get(), owner, owner) != 0) {
       return std::unexpected(system_error(errno, "give a folder of the nix profile its owner"));

@@ -78,6 +78,15 @@ void repoint_journal_link(const Site& site, const std::string& container, const 
   }
 }
 
+// Ours to remove, however much there is: a copy has folders above it and names beside it that the tree did not have.
+constexpr WalkLimits staging_limits{.max_depth = WalkLimits{}.max_depth + 8, .max_entries = UINT64_MAX};
+
+Result<void> remove_staging(const Site& site, int folder, const std::string& name) {
+  WalkLimits limits = staging_limits;
+  limits.cancelled = site.host.stopping;
+  return remove_tree(folder, name, limits);
+}
+
 // Everything after the rename of the old root; each step may have been done before a crash.
 Outcome<void> complete(const Site& site, const std::string& container, const SwitchRecord& record) {
   std::string id = TRY(machine_id_of(site, container));
@@ -88,14 +97,16 @@ Outcome<void> complete(const Site& site, const std::string& container, const Swi
   UniqueFd folder = TRY(open_trusted_folder(site.anchor.get(), agent_folder(site, container)));
   if (record.kind == SalvageKind::done) {
     UniqueFd staging = open_beneath(folder.get(), record.staging.c_str(), O_RDONLY | O_DIRECTORY);
-    if (staging && exists(staging.get(), "tree")) {
+    // Only what is surely not there was moved before: any other failure would have the copy removed below.
+    if (!staging && errno != ENOENT) return std::unexpected(system_error(errno, record.staging));
+    if (staging && TRY(exists(staging.get(), "tree"))) {
       UniqueFd work = open_beneath(folder.get(), work_folder, O_RDONLY | O_DIRECTORY);
       if (!work) return std::unexpected(system_error(errno, agent_folder(site, container) + "/work"));
       TRY(rename_to_new(staging.get(), "tree", work.get(), record.salvage));
     }
   }
   site.host.at_step(SwitchStep::salvage_moved);
-  TRY(remove_tree(folder.get(), record.staging, site.walk_limits()));
+  TRY(remove_staging(site, folder.get(), record.staging));
   return {};
 }
 
@@ -131,7 +142,7 @@ class Switch {
     }
     if (auto renamed = rename_to_new(site_.roots.get(), container_, site_.roots.get(), record_.old_root); !renamed) {
       // Renamed but not known to be durable: the next request finds out which of the two names is left.
-      if (!exists(site_.roots.get(), record_.old_root)) TRY(take_back());
+      if (!TRY(exists(site_.roots.get(), record_.old_root))) TRY(take_back());
       return std::unexpected(renamed.error());
     }
     site_.host.at_step(SwitchStep::root_renamed);
@@ -198,7 +209,8 @@ class Switch {
   }
 
   Result<void> take_back() {
-    TRY(remove_tree(agent_folder_.get(), record_.staging, {.max_entries = UINT64_MAX}));
+    // Also when hive-priv is told to stop.
+    TRY(remove_tree(agent_folder_.get(), record_.staging, staging_limits));
     return remove_record(site_, container_);
   }
 
@@ -234,13 +246,13 @@ Outcome<std::optional<SwitchRecord>> recover_switch(const Site& site, const std:
   if (is_running(TRY(site.host.units.active_state(container)))) {
     return refuse(Code::busy, "{} runs, and its switch isn't finished; stop it first", container);
   }
-  if (exists(site.roots.get(), record->old_root)) {
+  if (TRY(exists(site.roots.get(), record->old_root))) {
     TRY(complete(site, container, *record));
     return record;
   }
   // The old root still has its name, and may have changed since: the copy is made anew.
   UniqueFd folder = TRY(open_trusted_folder(site.anchor.get(), agent_folder(site, container)));
-  TRY(remove_tree(folder.get(), record->staging, site.walk_limits()));
+  TRY(remove_staging(site, folder.get(), record->staging));
   TRY(remove_record(site, container));
   return std::nullopt;
 }

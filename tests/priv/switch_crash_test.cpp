@@ -113,6 +113,18 @@ TEST_P(SwitchCrashTest, WhatAContainerWroteAfterTheCrashIsKeptToo) {
   }
 }
 
+TEST_F(SwitchCrashTest, P13_ACopyAsDeepAsMayBeIsTakenBackToo) {
+  fs::path deep = root();
+  for (size_t level = 1; level < WalkLimits{}.max_depth; ++level)
+    deep /= "d";
+  write(deep / "file", "x");
+  settings_.max_salvage_entries = 600;
+  ASSERT_TRUE(killed_at(SwitchStep::copied));
+  auto outcome = write_flags();
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message << ": " << outcome.error().detail;
+  expect_end_state();
+}
+
 using SwitchMidCopyTest = HostTree;
 
 TEST_F(SwitchMidCopyTest, KilledInTheMiddleOfACopyTheNextRequestBeginsAnew) {
