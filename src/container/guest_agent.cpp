@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/strings.h"
 #include "container/names.h"
 #include "container/program.h"
+#include "priv/beneath.h"
 #include "protocol/json.h"
 
 namespace hive::container {
@@ -30,12 +32,16 @@ struct GuestProgram {
 constexpr GuestProgram agent_program{"myrmex-agent"};
 constexpr GuestProgram forwarder_program{"hive-journal-forwarder"};
 constexpr size_t max_config_bytes = size_t{1} << 20;
+constexpr std::string_view key_folder_name = "myrmex-agent";
+constexpr std::string_view key_name = "id_ed25519";
 
 Result<void> copy_into(const std::string& root, const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(root + path).parent_path(), error);
+  // A link in the template's place for the file would be written through.
+  if (!error) fs::remove(root + path, error);
   // Follows links on our side: the library itself, under the name that programs ask for.
-  if (!error) fs::copy_file(path, root + path, fs::copy_options::overwrite_existing, error);
+  if (!error) fs::copy_file(path, root + path, error);
   if (error) return std::unexpected(system_error(error.value(), root + path));
   return {};
 }
@@ -114,7 +120,52 @@ Result<std::string> bootstrap(const HiveAgent& agent, const std::string& key_pat
   return read_file(config_path, max_config_bytes);
 }
 
+Result<std::string> enrol(const HiveAgent& agent, const Record& record, const Layout& layout) {
+  // Before the join token is used.
+  const KeyFolder keys = TRY(KeyFolder::open(record, layout));
+  const std::string staging = layout.state() + "/enrol." + record.name;
+  TRY(must_run({"rm", "-rf", "--one-file-system", "--", staging}));
+  TRY(make_private_folder(staging));
+  auto made = [&]() -> Result<std::string> {
+    const std::string key = staging + "/" + std::string(key_name);
+    std::string config = TRY(bootstrap(agent, key, staging + "/agent_config.json"));
+    for (std::string_view suffix : {"", ".pub"}) {
+      const std::string text = TRY(read_file(key + std::string(suffix), max_config_bytes));
+      TRY(keys.add(std::string(key_name) + std::string(suffix), text));
+    }
+    return config;
+  }();
+  // The configuration that counts lies in the template.
+  TRY(must_run({"rm", "-rf", "--one-file-system", "--", staging}));
+  return made;
+}
+
 }  // namespace
+
+Result<KeyFolder> KeyFolder::open(const Record& record, const Layout& layout) {
+  const std::string path = layout.agent(agent_of(record.name)) + "/state";
+  UniqueFd state(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!state) return std::unexpected(system_error(errno, path));
+  KeyFolder keys(record.uid, path + "/" + std::string(key_folder_name));
+  keys.folder_ = TRY_CONTEXT(path, priv::make_folder(state.get(), std::string(key_folder_name), 0700));
+  if (TRY(priv::exists(keys.folder_.get(), std::string(key_name)))) {
+    return fail(ErrorCode::already_exists, "{}/{}: the key of an earlier container; move it away first", keys.path_,
+                key_name);
+  }
+  if (::fchown(keys.folder_.get(), record.uid, record.uid) != 0) {
+    return std::unexpected(system_error(errno, keys.path_));
+  }
+  return keys;
+}
+
+Result<void> KeyFolder::add(const std::string& name, std::string_view content) const {
+  TRY_CONTEXT(path_, priv::replace_file(folder_.get(), name, content, 0600));
+  UniqueFd file = priv::open_beneath(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW);
+  if (!file || ::fchownat(file.get(), "", uid_, uid_, AT_EMPTY_PATH) != 0) {
+    return std::unexpected(system_error(errno, path_ + "/" + name));
+  }
+  return {};
+}
 
 Result<std::string> guest_agent_config(const std::string& made, const std::string& key_inside,
                                        const std::string& profile) {
@@ -150,24 +201,14 @@ Result<void> install_agent(const HiveAgent& agent, const Record& record, const s
   const std::string user(agent_of(record.name));
   TRY(enable_unit(agent_program, drop_in(user), template_root));
 
-  const std::string folder = layout.agent(user) + "/state/myrmex-agent";
-  TRY(make_private_folder(folder));
-  const std::string key = folder + "/id_ed25519";
-  const std::string made_config = folder + "/agent_config.json";
-  const std::string made = TRY(bootstrap(agent, key, made_config));
-  // The one that counts lies in the template.
-  if (::unlink(made_config.c_str()) != 0) return std::unexpected(system_error(errno, made_config));
+  const std::string made = TRY(enrol(agent, record, layout));
   const std::string config =
       TRY(guest_agent_config(made, "/agents/" + user + "/state/myrmex-agent/id_ed25519", profile));
   TRY(make_private_folder(template_root + "/etc/myrmex-agent"));
   if (::chmod((template_root + "/etc/myrmex-agent").c_str(), 0755) != 0) {
     return std::unexpected(system_error(errno, "/etc/myrmex-agent"));
   }
-  TRY(write_file_atomically(template_root + "/etc/myrmex-agent/agent_config.json", config, 0644));
-  for (const std::string& path : {folder, key, key + ".pub"}) {
-    if (::lchown(path.c_str(), record.uid, record.uid) != 0) return std::unexpected(system_error(errno, path));
-  }
-  return {};
+  return write_file_atomically(template_root + "/etc/myrmex-agent/agent_config.json", config, 0644);
 }
 
 Result<void> install_forwarder(const Forwarding& forwarding, const Record& record, const std::string& template_root) {

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include <sys/types.h>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "container/create.h"
 
 namespace hive::container {
@@ -13,6 +17,24 @@ namespace hive::container {
 /// every start.
 Result<void> install_agent(const HiveAgent& agent, const Record& record, const std::string& template_root,
                            const Layout& layout);
+
+/// The folder of an agent's key, state/myrmex-agent. An earlier container of the agent may have filled `state` with
+/// links as it liked: everything here is by descriptor.
+class KeyFolder {
+ public:
+  /// Makes it where it is not there. One that holds a key already is refused (already_exists).
+  static Result<KeyFolder> open(const Record& record, const Layout& layout);
+
+  /// A file of the agent's user, 0600.
+  [[nodiscard]] Result<void> add(const std::string& name, std::string_view content) const;
+
+ private:
+  KeyFolder(uid_t uid, std::string path) : uid_(uid), path_(std::move(path)) {}
+
+  uid_t uid_;
+  std::string path_;
+  UniqueFd folder_;
+};
 
 /// Puts a forwarder of the journal into a container's template. Its position lies in the agent's state folder.
 Result<void> install_forwarder(const Forwarding& forwarding, const Record& record, const std::string& template_root);

@@ -1,5 +1,7 @@
 #include "container/template_root.h"
 
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -68,6 +70,13 @@ Result<void> remove_in(const std::string& path) {
   return {};
 }
 
+// Where something is written or removed below a template. With a link there it would happen to the host.
+constexpr auto touched_folders = std::to_array<std::string_view>(
+    {"dev", "etc", "etc/systemd", "etc/systemd/journald.conf.d", "etc/systemd/system",
+     "etc/systemd/system/myrmex-agent.service.d", "etc/systemd/system/hive-journal-forwarder.service.d",
+     "etc/myrmex-agent", "home", "usr", "usr/bin", "usr/lib", "usr/lib/systemd", "usr/lib/systemd/system", "var",
+     "var/lib", "var/lib/dbus", "var/log"});
+
 /// What clones must not share, and what no copy of a template may hold.
 Result<void> make_anonymous(const std::string& root) {
   std::error_code error;
@@ -98,8 +107,24 @@ Result<void> add_user(const std::string& root, const Record& record) {
 
 }  // namespace
 
+Result<void> check_template(const std::string& folder) {
+  for (std::string_view inner : touched_folders) {
+    const std::string path = fmt::format("{}/{}", folder, inner);
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) {
+      if (errno == ENOENT) continue;
+      return std::unexpected(system_error(errno, path));
+    }
+    if (!S_ISDIR(status.st_mode)) {
+      return fail(ErrorCode::invalid_argument, "the system is refused: /{} in it is no folder", inner);
+    }
+  }
+  return {};
+}
+
 Result<void> make_template(const RootSource& source, const Record& record, const std::string& folder) {
   TRY(unpack(source, folder));
+  TRY(check_template(folder));
   TRY(make_anonymous(folder));
   TRY(write_into(folder, "/etc/hostname", record.name + "\n"));
   TRY(write_into(folder, "/etc/systemd/journald.conf.d/50-hive.conf",

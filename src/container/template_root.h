@@ -12,4 +12,7 @@ namespace hive::container {
 /// the network by networkd, and the agent's user with a pinned uid.
 Result<void> make_template(const RootSource& source, const Record& record, const std::string& folder);
 
+/// Refuses an unpacked system that has something else than a folder where the making of a template goes on by path.
+Result<void> check_template(const std::string& folder);
+
 }  // namespace hive::container
