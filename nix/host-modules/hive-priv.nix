@@ -81,8 +81,8 @@ in
     systemd.tmpfiles.rules = [
       "d /etc/nixos-containers 0755 root root - -"
       "d /var/lib/nixos-containers 0700 root root - -"
-      "d /var/lib/hyperhive 0711 root root - -"
-      "d /var/lib/hyperhive/agents 0711 root root - -"
+      "d /var/lib/hyperhive 0700 root root - -"
+      "d /var/lib/hyperhive/agents 0700 root root - -"
     ];
   };
 }

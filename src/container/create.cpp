@@ -41,10 +41,9 @@ Result<void> make_folder(const std::string& path, mode_t mode, uid_t owner) {
 Result<void> make_agent_folders(const Record& record, const Layout& layout) {
   const std::string agent(agent_of(record.name));
   const std::string base = layout.agent(agent);
-  std::error_code error;
-  std::filesystem::create_directories(base, error);
-  if (error) return std::unexpected(system_error(error.value(), base));
-  TRY(make_folder(base, 0711, 0));
+  // For root alone: a guest's root may leave a setuid program in its folders, and give those any mode.
+  TRY(make_private_folder(base));
+  TRY(make_folder(base, 0700, 0));
   for (const AgentFolder& folder : agent_folders(agent))
     TRY(make_folder(base + "/" + std::string(folder.name), 0750, record.uid));
   return {};
