@@ -39,6 +39,10 @@ Outcome<void> check_binds(const std::vector<Bind>& binds, std::string_view agent
       return refuse(Code::denied, "binds[{}].host_path: {} is not a folder that agent {} may have", i,
                     quote(bind.host_path), agent);
     }
+    if (auto shared = settings.shared_folder_above(bind.host_path)) {
+      return refuse(Code::denied, "binds[{}].host_path: {} lies in {}, which other agents can change; bind that itself",
+                    i, quote(bind.host_path), *shared);
+    }
     auto holds_target = [&](const std::string& allowed) { return is_allowed_target(bind.container_path, allowed); };
     if (std::ranges::none_of(targets, holds_target)) {
       return refuse(Code::denied, "binds[{}].container_path: {} is not a place where agent {} may have a bind", i,

@@ -127,7 +127,7 @@ class Check {
     auto opened = open_trusted_folder(anchor_.get(), layout_.conf_dir);
     if (!opened && opened.error().code == ErrorCode::not_found) return {};
     UniqueFd conf_dir = TRY(std::move(opened));
-    if (!exists(conf_dir.get(), container_ + ".conf")) return {};
+    if (!TRY(exists(conf_dir.get(), container_ + ".conf"))) return {};
     ConfFile conf = TRY(read_container_conf(conf_dir.get(), layout_, container_));
     // Written by others, NixOS for one; the rules for callers on the socket are not theirs.
     if (!conf.is_ephemeral()) return {};
@@ -145,7 +145,7 @@ class Check {
       std::string_view value = flag.substr(equals + 1);
       std::string source(value.substr(0, value.find(':')));
       bool allowed =
-          check_plain_path(source) && !belongs_to_the_host(source, layout_) &&
+          check_plain_path(source) && !belongs_to_the_host(source, layout_) && !settings_.shared_folder_above(source) &&
           std::ranges::any_of(sources, [&](const std::string& folder) { return is_at_or_below(source, folder); });
       if (!allowed) {
         refuse_start(

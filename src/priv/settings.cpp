@@ -250,6 +250,13 @@ std::vector<std::string> Settings::sources_of(std::string_view agent) const {
   return sources;
 }
 
+std::optional<std::string> Settings::shared_folder_above(std::string_view path) const {
+  for (const std::string& source : bind_sources) {
+    if (source.find(agent_mark) == std::string::npos && path != source && is_at_or_below(path, source)) return source;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> Settings::targets_of(std::string_view agent) const {
   std::vector<std::string> targets;
   for (const std::string& target : bind_targets)

@@ -47,6 +47,9 @@ struct Settings {
 
   /// The folders that `agent` may have bound.
   [[nodiscard]] std::vector<std::string> sources_of(std::string_view agent) const;
+  /// A folder that all agents may have and that `path` lies below. What lies in it can be swapped for a link by one
+  /// agent between the check of another one's start and nspawn, whoever owns it.
+  [[nodiscard]] std::optional<std::string> shared_folder_above(std::string_view path) const;
   [[nodiscard]] std::vector<std::string> targets_of(std::string_view agent) const;
   [[nodiscard]] std::optional<uid_t> uid_of(std::string_view agent) const;
   [[nodiscard]] bool is_agent_uid(uid_t uid) const { return uid >= first_agent_uid && uid <= last_agent_uid; }

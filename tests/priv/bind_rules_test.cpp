@@ -37,6 +37,13 @@ TEST_F(BindRulesTest, C04_SourcesLieInTheAgentsOwnFolders) {
   }
 }
 
+TEST_F(BindRulesTest, C04_NothingInAFolderThatAgentsShareIsASource) {
+  // A guest's root owns what it makes there, so that no look at owners tells it from the host's root.
+  EXPECT_FALSE(check_source("/var/lib/hyperhive/shared/x").has_value());
+  settings_.bind_sources.emplace_back("/var/lib/hyperhive/shared/x");
+  EXPECT_FALSE(check_source("/var/lib/hyperhive/shared/x").has_value()) << "naming it does not make it safe";
+}
+
 TEST_F(BindRulesTest, C07_TargetsLieInAllowedPlaces) {
   for (std::string path :
        {"/agents/iris/work", "/home/iris/.claude", "/home/iris/.claude/x", "/run/hive/mcp", "/shared"})
