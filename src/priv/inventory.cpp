@@ -15,19 +15,22 @@ namespace hive::priv {
 namespace {
 
 constexpr size_t max_names = 100'000;
-constexpr std::uint64_t max_counted = 200'000;  // entries of one tree that a listing counts
+// Bounds of one listing: a guest can make as many folders with the names of salvages as it likes.
+constexpr size_t max_listed = 1000;
+constexpr std::uint64_t max_counted = 200'000;
 constexpr std::string_view snapshot_prefix = ".#machine.";
 constexpr size_t snapshot_digits = 16;
 constexpr std::chrono::milliseconds patience{0};
 
 class SizeCount final : public WalkVisitor {
  public:
-  explicit SizeCount(KeptTree& tree) : tree_(tree) {}
+  SizeCount(KeptTree& tree, std::uint64_t& left) : tree_(tree), left_(left) {}
   Result<WalkStep> enter(const WalkEntry& entry) override {
-    if (tree_.entries == max_counted) {
+    if (left_ == 0) {
       tree_.counted_all = false;
       return WalkStep::stop;
     }
+    --left_;
     ++tree_.entries;
     if (S_ISREG(entry.status.st_mode)) tree_.bytes += content_blocks(entry.status);
     return WalkStep::go_on;
@@ -35,17 +38,27 @@ class SizeCount final : public WalkVisitor {
 
  private:
   KeptTree& tree_;
+  std::uint64_t& left_;
 };
 
-// What is in the way of counting (a mount, a link in the place of the folder) leaves the count incomplete.
-KeptTree count_tree(const Site& site, int folder, const std::string& folder_path, std::string name) {
-  KeptTree tree;
-  tree.path = folder_path + "/" + name;
-  tree.name = std::move(name);
-  UniqueFd root = open_beneath(folder, tree.name.c_str(), O_RDONLY | O_DIRECTORY);
-  SizeCount count(tree);
-  if (!root || !walk_tree(root.get(), Exclusions(), site.walk_limits(), count)) tree.counted_all = false;
-  return tree;
+// The newest of them. What is in the way of counting (a mount, a link in the place of the folder) leaves the count
+// incomplete.
+std::vector<KeptTree> count_trees(const Site& site, int folder, const std::string& folder_path,
+                                  std::vector<std::string> names) {
+  if (names.size() > max_listed) names.erase(names.begin(), names.end() - max_listed);
+  const WalkLimits limits = site.walk_limits();
+  std::uint64_t left = max_counted;
+  std::vector<KeptTree> trees;
+  for (std::string& name : names) {
+    KeptTree tree;
+    tree.path = folder_path + "/" + name;
+    tree.name = std::move(name);
+    UniqueFd root = open_beneath(folder, tree.name.c_str(), O_RDONLY | O_DIRECTORY);
+    SizeCount count(tree, left);
+    if (!root || !walk_tree(root.get(), Exclusions(), limits, count)) tree.counted_all = false;
+    trees.push_back(std::move(tree));
+  }
+  return trees;
 }
 
 // The container of ".#machine.h-iris0123456789abcdef"; empty for any other name.
@@ -112,22 +125,16 @@ Result<void> find_staging(const Site& site, bool remove, std::vector<Leftover>& 
 
 Result<std::vector<KeptTree>> list_salvages(const Site& site, const std::string& container) {
   std::string path = fmt::format("{}/{}/work", site.layout.agents_dir, agent_of(container));
-  std::vector<KeptTree> trees;
   auto work = open_folder(site.anchor.get(), path);
-  if (!work && work.error().code == ErrorCode::not_found) return trees;
+  if (!work && work.error().code == ErrorCode::not_found) return std::vector<KeptTree>();
   if (!work) return std::unexpected(work.error());
-  for (std::string& name : TRY(list_names(work->get(), max_names, salvage_prefix))) {
-    if (is_stamped(name, salvage_prefix)) trees.push_back(count_tree(site, work->get(), path, std::move(name)));
-  }
-  return trees;
+  auto names = TRY(list_names(work->get(), max_names, salvage_prefix));
+  std::erase_if(names, [](const std::string& name) { return !is_stamped(name, salvage_prefix); });
+  return count_trees(site, work->get(), path, std::move(names));
 }
 
 Result<std::vector<KeptTree>> list_old_roots(const Site& site, const std::string& container) {
-  std::vector<KeptTree> trees;
-  for (std::string& name : TRY(kept_roots(site, container))) {
-    trees.push_back(count_tree(site, site.roots.get(), site.layout.roots_dir, std::move(name)));
-  }
-  return trees;
+  return count_trees(site, site.roots.get(), site.layout.roots_dir, TRY(kept_roots(site, container)));
 }
 
 Result<std::vector<Leftover>> find_leftovers(const Site& site, bool remove) {

@@ -19,7 +19,7 @@ struct KeptTree {
   bool counted_all = true;  ///< false where the walk reached its bound
 };
 
-/// The salvages in an agent's work folder. Empty where there is no such folder.
+/// The salvages in an agent's work folder, the newest thousand. Empty where there is no such folder.
 Result<std::vector<KeptTree>> list_salvages(const Site& site, const std::string& container);
 
 /// The old roots of a container that are kept.

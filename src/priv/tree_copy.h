@@ -31,7 +31,7 @@ struct CopyOptions {
   OwnerShift shift = {};
   bool may_clone = true;
   /// Asked once, before the first byte that can't be cloned, with the bytes that a copy of the whole tree would still
-  /// take; false ends the copy.
+  /// take, and with 0 from time to time where folders and links alone take much room; false ends the copy.
   std::function<Result<bool>(std::uint64_t needed_bytes)> admit = {};
 };
 

@@ -86,6 +86,18 @@ TEST_F(OperationsTest, ListSalvagesShowsWhatSwitchesHaveKept) {
   EXPECT_THAT(listed, Not(HasSubstr("of-mine")));
 }
 
+TEST_F(OperationsTest, P13_AListingOfPlantedSalvagesIsBounded) {
+  for (int i = 0; i < 1100; ++i) {
+    fs::create_directory(agent(fmt::format("/work/salvaged-rootfs-20260101T{:06}Z-abcdef", i)));
+  }
+  for (int i = 0; i < 50; ++i)
+    write(agent(fmt::format("/work/salvaged-rootfs-20260101T001099Z-abcdef/{}", i)), "");
+  std::string listed = ask(R"({"op":"list_salvages","container":"h-iris"})");
+  EXPECT_THAT(listed, HasSubstr(R"("name":"salvaged-rootfs-20260101T001099Z-abcdef")"));
+  EXPECT_THAT(listed, HasSubstr(R"("entries":50)"));
+  EXPECT_THAT(listed, Not(HasSubstr("T000099Z"))) << "the newest thousand";
+}
+
 TEST_F(OperationsTest, C15_ErrorsSayNothingOfTheHost) {
   make_persistent_root();
   fs::remove_all(host("/var/lib/hive-priv"));
