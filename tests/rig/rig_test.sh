@@ -26,6 +26,9 @@ image=$("$here/build_image" 2> >(tee "$problem" >&2)) || {
   [ $status = 77 ] || exit $status
   skip "the image cannot be built here ($(tail -n 1 "$problem"))"
 }
+# A collector of telemetry for the agents' scenario; it says so when it has none.
+packages=$(cd "$here/../node_modules" 2>/dev/null && pwd)
+[ -z "$packages" ] || export RIG_BIND=$packages:/opt/node_modules
 RIG_PREPARE=$here/install_product "$here/in_$kind" "$image" "$scenario" 2> >(tee "$problem" >&2)
 status=$?
 [ $status != 77 ] || skip "the rig cannot run here ($(tail -n 1 "$problem"))"
