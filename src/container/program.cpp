@@ -91,7 +91,8 @@ Result<int> run_program(const std::vector<std::string>& argv, const std::vector<
 }
 
 Result<void> must_run(const std::vector<std::string>& argv, const std::vector<std::string>& keep) {
-  return check_exit(TRY(run_program(argv, keep)), argv.at(0));
+  const pid_t pid = TRY(start(argv, keep, STDERR_FILENO));
+  return check_exit(TRY(wait_for(pid, argv.at(0))), argv.at(0));
 }
 
 Result<std::string> output_of(const std::vector<std::string>& argv, size_t max_bytes) {

@@ -12,7 +12,8 @@ namespace hive::container {
 /// one that a signal ended counts as 128 + signal. Blocks.
 Result<int> run_program(const std::vector<std::string>& argv, const std::vector<std::string>& keep = {});
 
-/// The same, where anything but exit code 0 is a failure; its own words have gone to standard error.
+/// The same, where anything but exit code 0 is a failure. What it prints goes to standard error: standard output is for
+/// the answer of hive-container itself.
 Result<void> must_run(const std::vector<std::string>& argv, const std::vector<std::string>& keep = {});
 
 /// The same with standard output collected, at most `max_bytes` of it; more is a failure.

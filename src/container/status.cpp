@@ -127,6 +127,7 @@ ExitCode run_salvages(Session& session, const std::string& word) {
   }();
   if (!answer) return session.fail_with(answer.error());
   if (!answer->ok) {
+    if (answer->code == "no_such_container") return session.fail_with({ErrorCode::not_found, answer->message});
     return session.fail_with(
         {ErrorCode::permission_denied, fmt::format("hive-priv refuses ({}): {}", answer->code, answer->message)});
   }
