@@ -24,8 +24,6 @@ constexpr size_t max_link_groups = 1'000'000;  // remembered by inode; files of 
 // How far a copy may pass its estimate: small files without blocks of their own, data written meanwhile.
 constexpr std::uint64_t estimate_slack = std::uint64_t{16} << 20;
 
-// Folders and long links take room too, which no clone saves: after so much of it the disk is looked at again.
-constexpr std::uint64_t metadata_step = std::uint64_t{64} << 20;
 constexpr std::uint64_t stat_block = 512;  // the unit of st_blocks
 
 class BlockCount final : public WalkVisitor {
@@ -109,7 +107,7 @@ class TreeCopy final : public WalkVisitor {
 
   Result<void> count_metadata(const struct stat& status) {
     metadata_ += static_cast<std::uint64_t>(status.st_blocks) * stat_block;
-    if (metadata_ < metadata_step) return {};
+    if (metadata_ < options_.metadata_step) return {};
     metadata_ = 0;
     if (options_.admit && !TRY(options_.admit(0))) report_.out_of_space = true;
     return {};

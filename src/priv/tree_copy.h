@@ -33,6 +33,8 @@ struct CopyOptions {
   /// Asked once, before the first byte that can't be cloned, with the bytes that a copy of the whole tree would still
   /// take, and with 0 from time to time where folders and links alone take much room; false ends the copy.
   std::function<Result<bool>(std::uint64_t needed_bytes)> admit = {};
+  /// Bytes of folders and long links, which no clone saves, after which admit() is asked again.
+  std::uint64_t metadata_step = std::uint64_t{64} << 20;
 };
 
 /// Copies what is below `source` into the empty folder `destination`, entry by entry and by descriptor. Files are
