@@ -143,6 +143,21 @@ Result<void> add_users(const Conf& conf, std::vector<std::string>& arguments) {
   return {};
 }
 
+/// Whether the guest's users are others on the host than inside.
+bool has_users_of_its_own(const Conf& conf) {
+  std::string_view users = conf.get("PRIVATE_USERS");
+  return !users.empty() && users != "no" && users != "identity";
+}
+
+/// A bind as it is for a guest with users of its own: the agent's folders keep their owner's uid inside and on the
+/// host. Without that mapping they would be nobody's, and nothing could be written. Binds with options of their own
+/// stay.
+std::string with_owners(std::string_view word) {
+  constexpr std::string_view option = "--bind=";
+  if (!word.starts_with(option) || std::ranges::count(word, ':') != 1 || word.contains('\\')) return std::string(word);
+  return fmt::format("{}:idmap", word);
+}
+
 void add_nix(std::string_view name, const Layout& layout, std::vector<std::string>& arguments) {
   if (!host_has_nix(layout)) return;
   arguments.push_back(fmt::format("--bind-ro={}:{}", layout.at(NixFolders::store), NixFolders::store));
@@ -190,6 +205,7 @@ Result<std::vector<std::string>> nspawn_arguments(const Conf& conf, std::string_
     TRY(check_extra(word, conf.path()));
     arguments.emplace_back(word);
   }
+  if (has_users_of_its_own(conf)) std::ranges::transform(arguments, arguments.begin(), with_owners);
   return arguments;
 }
 

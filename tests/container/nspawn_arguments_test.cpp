@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -55,6 +56,22 @@ TEST(NspawnArguments, CutTheExtraFlagsAtWhiteSpaceAndExpandNothing) {
   ASSERT_TRUE(made) << made.error().message;
   for (const char* word : {"--ephemeral", "--bind=/a/*:/b", "--setenv=X=$HOME", "--bind-ro=/c"})
     EXPECT_THAT(*made, Contains(word));
+}
+
+TEST(NspawnArguments, KeepTheOwnersOfFoldersWhereAGuestHasUsersOfItsOwn) {
+  const std::string binds =
+      std::string(bridged) + "EXTRA_NSPAWN_FLAGS=\"--bind=/a:/b --bind=/c:/d:norbind --bind-ro=/e:/f\"\n";
+  for (const char* users : {"pick", "yes", "1048576"}) {
+    auto made = arguments(binds + "PRIVATE_USERS=" + users + "\n");
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_THAT(*made, IsSupersetOf({std::string("--private-users=") + users, std::string("--bind=/a:/b:idmap"),
+                                     std::string("--bind=/c:/d:norbind"), std::string("--bind-ro=/e:/f")}));
+  }
+  for (const char* users : {"no", "identity"}) {
+    auto made = arguments(binds + "PRIVATE_USERS=" + users + "\n");
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_THAT(*made, Contains("--bind=/a:/b"));
+  }
 }
 
 TEST(NspawnArguments, PutTheExtraFlagsLastSoThatTheyWin) {
