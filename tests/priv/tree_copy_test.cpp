@@ -247,12 +247,15 @@ TEST_F(TreeCopyTest, P13_LinksThatFillTheDiskEndACopyThatHasNoByteOfContent) {
   ASSERT_EQ(::lstat(from("0").c_str(), &status), 0);
   if (status.st_blocks == 0) GTEST_SKIP() << "links take no blocks on this file system";
   std::uint64_t needed = 1;
-  CopyReport report = copied({}, {.admit = [&](std::uint64_t bytes) -> Result<bool> {
-                               needed = bytes;
-                               return false;
-                             }});
+  CopyOptions options{.admit = [&](std::uint64_t bytes) -> Result<bool> {
+                        needed = bytes;
+                        return false;
+                      },
+                      .metadata_step = 1};
+  CopyReport report = copied({}, options);
   EXPECT_TRUE(report.out_of_space);
   EXPECT_EQ(needed, 0U);
+  EXPECT_EQ(report.entries, 1U);
 }
 
 TEST_F(TreeCopyTest, OwnersOfAUserNamespaceAreShiftedBack) {
