@@ -72,9 +72,15 @@ TEST_F(TypedToolsTest, ThePatternSeesTheWholeArgumentVector) {
 
 TEST_F(AgentTest, GetMetricsAnswersAtOnceWithAllKeys) {
   start();
-  auto begin = std::chrono::steady_clock::now();
-  Answer answer = call("get_metrics", "");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(90));
+  // It does not wait to measure anything. A busy machine may hold a call up, but not each of fifty.
+  Answer answer;
+  bool at_once = false;
+  for (int i = 0; i < 50 && !at_once; ++i) {
+    auto begin = std::chrono::steady_clock::now();
+    answer = call("get_metrics", "");
+    at_once = std::chrono::steady_clock::now() - begin < milliseconds(90);
+  }
+  EXPECT_TRUE(at_once);
   auto metrics = json::parse(answer.text());
   ASSERT_TRUE(metrics);
   for (const char* key :
