@@ -97,7 +97,14 @@ Result<ProxyAddress> parse_proxy(std::string_view text) {
   if (authority.find_first_of("/?#") != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, "nothing may follow the port");
   }
-  ListenAddress address = TRY(parse_listen_address(authority));
+  auto parsed = parse_listen_address(authority);
+  if (!parsed) {
+    // Not in the words of that error, which repeats the text: where the host is forgotten, it holds the password.
+    return fail(ErrorCode::invalid_argument,
+                "what follows the scheme and the user is not host:port (an IPv6 address needs brackets, as in "
+                "http://[::1]:3128)");
+  }
+  ListenAddress address = *std::move(parsed);
   if (address.host.empty()) return fail(ErrorCode::invalid_argument, "the host is missing");
   if (address.port == 0) return fail(ErrorCode::invalid_argument, "the port must be a number from 1 to 65535");
   proxy.host = std::move(address.host);

@@ -32,11 +32,26 @@ TEST(ProxyAddressTest, CredentialsArePercentDecodedAndNeverShown) {
 }
 
 TEST(ProxyAddressTest, WhatIsNoProxyIsRefusedWithoutShowingIt) {
-  for (std::string_view text :
-       {"", "proxy:3128", "https://proxy:443", "ftp://proxy:21", "http://", "http://proxy", "http://proxy:0",
-        "http://proxy:99999", "http://:3128", "http://proxy:3128/path", "http://proxy:3128?x", "http://@proxy:3128",
-        "http://:hunter2@proxy:3128", "http://a%zz:hunter2@proxy:3128", "http://a:hunter2%4@proxy:3128",
-        "hunter2://proxy:3128", "http://a:hunter2@pro xy:3128", "socks4://proxy:1080"}) {
+  for (std::string_view text : {"",
+                                "proxy:3128",
+                                "https://proxy:443",
+                                "ftp://proxy:21",
+                                "http://",
+                                "http://proxy",
+                                "http://proxy:0",
+                                "http://proxy:99999",
+                                "http://:3128",
+                                "http://proxy:3128/path",
+                                "http://proxy:3128?x",
+                                "http://@proxy:3128",
+                                "http://:hunter2@proxy:3128",
+                                "http://a%zz:hunter2@proxy:3128",
+                                "http://a:hunter2%4@proxy:3128",
+                                "hunter2://proxy:3128",
+                                "http://a:hunter2@pro xy:3128",
+                                "socks4://proxy:1080",
+                                "http://a:hunter2",
+                                "http://a:p@hunter2"}) {
     Result<ProxyAddress> proxy = parse_proxy(text);
     ASSERT_FALSE(proxy) << text;
     EXPECT_THAT(proxy.error().message, Not(HasSubstr("hunter2"))) << text;

@@ -13,8 +13,13 @@ std::optional<AcceptQueue::Waiting> AcceptQueue::push(Waiting waiting) {
   }
   found->second->waiting.push_back(std::move(waiting));
   if (++size_ <= max_waiting_) return std::nullopt;
-  const auto longest =
-      std::ranges::max_element(sources_, {}, [](const Source& source) { return source.waiting.size(); });
+  // Of queues that are equally long, the one whose turn is last: who has waited long keeps the place, also when a flood
+  // comes from a source for each connection.
+  auto longest = found->second;
+  for (auto source = sources_.end(); source != sources_.begin();) {
+    --source;
+    if (source->waiting.size() > longest->waiting.size()) longest = source;
+  }
   return take(longest, true);
 }
 

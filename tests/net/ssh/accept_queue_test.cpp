@@ -57,5 +57,14 @@ TEST_F(AcceptQueueTest, WhoFloodsItLosesWhatHeAdded) {
   EXPECT_EQ(pop(), 11);
 }
 
+TEST_F(AcceptQueueTest, AFloodFromASourceForEachConnectionPushesOutNobodyWhoWaits) {
+  push("honest", 1);
+  for (int port = 2; port <= 6; ++port)
+    push("flood-" + std::to_string(port), port);
+  for (int port = 7; port <= 20; ++port)
+    EXPECT_EQ(push("flood-" + std::to_string(port), port), port);
+  EXPECT_EQ(pop(), 1);
+}
+
 }  // namespace
 }  // namespace hive::net::ssh
