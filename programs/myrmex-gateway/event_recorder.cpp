@@ -6,12 +6,14 @@
 namespace hive::gateway {
 
 void EventRecorder::agent_online(const std::string& agent, const net::ssh::Peer& peer) {
+  if (presence_.try_acquire("online", agent)) return;
   log::info("agent online", {{"agent", agent}, {"address", peer.address}, {"key", peer.key_fingerprint}});
   record("agent_online", "ssh", agent, {},
          fmt::format("from {} with key {}, {}", peer.address, peer.key_fingerprint, peer.software));
 }
 
 void EventRecorder::agent_offline(const std::string& agent, const std::string& reason) {
+  if (presence_.try_acquire("offline", agent)) return;
   log::info("agent offline", {{"agent", agent}, {"reason", reason}});
   record("agent_offline", "ssh", agent, {}, reason);
 }

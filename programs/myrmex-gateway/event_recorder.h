@@ -14,13 +14,16 @@ namespace hive::gateway {
 /// program's own log. Thread-safe.
 class EventRecorder {
  public:
-  EventRecorder(audit::Log* log, const Clock& clock) : log_(log), refusals_(1, 10'000, clock) {}
+  EventRecorder(audit::Log* log, const Clock& clock)
+      : log_(log), refusals_(1, 10'000, clock), presence_(30, 100'000, clock) {}
 
   void gateway_started(const std::string& detail) { record("gateway_start", "system", {}, {}, detail); }
   void gateway_stopped(const std::string& detail) { record("gateway_stop", "system", {}, {}, detail); }
   void configuration_reloaded(bool applied, const std::string& detail) {
     record("config_reload", "system", {}, applied ? "" : "refused", detail);
   }
+  /// At most 30 of each an id and minute: one key must not fill the disk by connecting again and again. What flaps is
+  /// told by the other two.
   void agent_online(const std::string& agent, const net::ssh::Peer& peer);
   void agent_offline(const std::string& agent, const std::string& reason);
   /// One id is used from several addresses at once.
@@ -45,6 +48,7 @@ class EventRecorder {
 
   audit::Log* const log_;
   policy::RateLimiter refusals_;
+  policy::RateLimiter presence_;
 };
 
 }  // namespace hive::gateway

@@ -63,8 +63,11 @@ std::optional<std::string> FlapHistory::take_news(SteadyTime now) {
   if (flapping_ == nullptr || (told_at_ && now - *told_at_ < news_interval)) return std::nullopt;
   told_at_ = now;
   auto replaced = std::ranges::count_if(connections_, &Connection::replaces);
-  std::string text = fmt::format("{} connections within {} minutes, since {}, from {}", flapping_->connections,
-                                 window.count(), format_rfc3339(flapping_->since), join(flapping_->addresses, ", "));
+  // More are not remembered.
+  bool is_full = flapping_->connections == max_connections;
+  std::string text = fmt::format("{}{} connections within {} minutes, since {}, from {}", is_full ? "at least " : "",
+                                 flapping_->connections, window.count(), format_rfc3339(flapping_->since),
+                                 join(flapping_->addresses, ", "));
   if (flapping_->contested) return text + "; they replace each other: is one key used on two machines?";
   if (replaced > 0) text += fmt::format("; {} of them replaced one that stood", replaced);
   return text;

@@ -78,6 +78,9 @@ TEST_F(FlapHistoryTest, RemembersNoMoreThanItNeeds) {
   for (int i = 0; i < 1000; ++i)
     connect("192.0.2." + std::to_string(i % 200), false, std::chrono::seconds(0));
   EXPECT_LE(history_.flapping()->connections, 24U);
+  clock_.advance(FlapHistory::news_interval);
+  connect("192.0.2.1", false, std::chrono::seconds(0));
+  EXPECT_TRUE(history_.take_news(clock_.steady_now())->starts_with("at least 24 connections"));
   EXPECT_LE(history_.flapping()->addresses.size(), 4U);
 }
 
