@@ -56,18 +56,24 @@ class AgentsAnswer final : public calls::FanOutSink {
     std::string outcome(waits ? "approval_required" : protocol::to_string(call.outcome));
     std::string output = waits ? "approval id " + call.approval_id : output_of(call);
     report_progress(result.agent, outcome);
-    bool fits = bytes_ + output.size() <= max_answer_bytes;
+    // The text has each output once, the table has it for each agent; both are read, so both are bounded.
+    auto known = groups_.find({outcome, call.reason, output});
+    bool is_new = known == groups_.end();
+    bool fits = !is_new || text_bytes_ + output.size() <= max_answer_bytes;
+    bool fits_table = table_bytes_ + output.size() <= max_answer_bytes;
     json::ObjectText line;
     line.text("agent", result.agent).text("outcome", outcome);
     if (!call.reason.empty()) line.text("reason", call.reason);
     if (waits) line.text("approval_id", call.approval_id);
     if (!waits) line.number("duration_us", static_cast<std::int64_t>(call.duration_us));
-    auto& group = groups_[{outcome, call.reason, fits ? output : std::string(left_out)}];
-    if (fits && group.empty()) bytes_ += output.size();
-    if (!waits && fits) line.text(call.is_error ? "message" : "output", output);
-    if (!fits) line.boolean("output_left_out", true);
-    group.emplace_back(result.agent);
+    if (!waits && fits_table) {
+      line.text(call.is_error ? "message" : "output", output);
+      table_bytes_ += output.size();
+    }
+    if (!waits && !fits_table) line.boolean("output_left_out", true);
     lines_[result.place] = line.take();
+    if (fits && is_new) text_bytes_ += output.size();
+    groups_[{outcome, call.reason, fits ? output : std::string(left_out)}].emplace_back(result.agent);
   }
 
   void end(const calls::FanOutEnd& end) override {
@@ -117,7 +123,8 @@ class AgentsAnswer final : public calls::FanOutSink {
   std::vector<std::string> lines_;  // by place
   // By outcome, reason and output.
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> groups_;
-  std::size_t bytes_ = 0;
+  std::size_t text_bytes_ = 0;
+  std::size_t table_bytes_ = 0;
   std::size_t ended_ = 0;
 };
 

@@ -67,6 +67,24 @@ TEST_F(CallAgentsTest, ALargeAnswerIsCutAndSaysSo) {
   EXPECT_NE(output.find("[cut"), std::string::npos);
 }
 
+TEST_F(CallAgentsTest, AnOutputThatManyAgentsGiveIsNotRepeatedWithoutBound) {
+  for (int i = 3; i <= 100; ++i)
+    add_agent("edge-" + std::to_string(i));
+  funnel.answer = [](const calls::Call&) { return text_of(std::string(4'000, 'x')); };
+  start();
+  Asked asked = modern("tools/call", call(R"({"all":true,"tool":"get_metrics"})"));
+  const boost::json::value structured = asked.result().at("structuredContent");
+  std::size_t with_output = 0;
+  for (const boost::json::value& line : structured.at("results").as_array()) {
+    bool has_output = line.as_object().contains("output");
+    EXPECT_NE(has_output, line.as_object().contains("output_left_out"));
+    if (has_output) ++with_output;
+  }
+  EXPECT_EQ(with_output, (std::size_t{200} << 10) / 4'000);
+  EXPECT_NE(asked.text().find("success of 100: "), std::string::npos);
+  EXPECT_EQ(asked.text().find("left out"), std::string::npos) << "the text has it once";
+}
+
 TEST_F(CallAgentsTest, ADryRunAsksNobody) {
   start();
   Asked asked =
