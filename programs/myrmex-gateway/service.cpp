@@ -63,17 +63,19 @@ Result<void> Service::State::open_database() {
   return {};
 }
 
+std::optional<policy::Principal> Service::State::refresh(const policy::Principal& earlier) const {
+  auto now = settings.load();
+  bool is_internal = earlier.grant != nullptr && earlier.grant->kind == policy::CredentialKind::internal;
+  if (is_internal && earlier.name == stdio_name) return stdio_principal(*now->config);
+  return now->authenticator->refresh(earlier);
+}
+
 // What cannot be recorded is not approved either: without an audit log there are no approvals.
 Result<void> Service::State::open_approvals() {
   if (log == nullptr) return {};
   calls::Approvals::Dependencies dependencies{
       .database = *database, .funnel = *funnel, .runtime = runtime, .log = log.get(), .clock = clock};
-  dependencies.refresh = [this](const policy::Principal& principal) -> std::optional<policy::Principal> {
-    auto now = settings.load();
-    bool is_internal = principal.grant != nullptr && principal.grant->kind == policy::CredentialKind::internal;
-    if (is_internal && principal.name == stdio_name) return stdio_principal(*now->config);
-    return now->authenticator->refresh(principal);
-  };
+  dependencies.refresh = [this](const policy::Principal& principal) { return refresh(principal); };
   dependencies.time_to_live = [this] { return settings.load()->config->approval_ttl; };
   approvals = TRY(calls::Approvals::open(std::move(dependencies), {}));
   funnel->set_approvals(approvals.get());
@@ -222,6 +224,7 @@ Result<void> Service::State::listen() {
       *fleet, policy, log.get(), clock,
       {.max_calls_per_caller = config.max_calls_per_caller, .max_wait_for_agent = config.max_agent_wait});
   funnel->set_upstreams(&mcp->upstreams());
+  funnel->set_refresh([this](const policy::Principal& principal) { return refresh(principal); });
   fan_outs = calls::FanOuts::create(*funnel, *fleet, log.get(), clock);
   auto first_settings = TRY(rest::make_settings(std::make_shared<const config::GatewayConfig>(config), policy,
                                                 certificate_names, clock, oidc::provider_of(config, runtime, clock)));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +81,8 @@ struct Service::State {
   Result<void> open_database();
   Result<void> make_fleet();
   Result<void> listen();
+  /// What a credential that was accepted earlier gives by the settings in force. Thread-safe.
+  [[nodiscard]] std::optional<policy::Principal> refresh(const policy::Principal& earlier) const;
   void open_configuration();
   Result<void> check(const std::string& text) const;
   Result<std::vector<std::string>> reload();

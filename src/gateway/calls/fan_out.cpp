@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -152,7 +153,9 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
   }
 
   void cancel(std::string_view reason) override {
-    worker_.dispatch([self = shared_from_this(), reason = std::string(reason)] { self->stop(withdrawn, reason); });
+    worker_.dispatch([self = shared_from_this(), reason = std::string(reason.empty() ? withdrawn : reason)] {
+      self->stop(withdrawn, reason);
+    });
   }
 
   void resume() override { go_on(); }
@@ -160,8 +163,15 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
  private:
   void go_on() {
     while (stopped_by_.empty() && running_.size() < request_.concurrency && next_ < targets_.agents.size() &&
-           sink_->has_room())
-      start_next();
+           sink_->has_room()) {
+      // The request may run for a day, and who asked may have lost the credential, or a part of it, since.
+      auto principal = desk_.funnel.refresh(request_.principal);
+      if (!principal) {
+        no_credential_ = std::move(principal).error();
+        return stop(no_credential_->reason, {});
+      }
+      start_next(*std::move(principal));
+    }
     if (running_.empty() && next_ == targets_.agents.size()) finish();
   }
 
@@ -170,10 +180,10 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
     return turns_.empty() ? turn : turns_[turn];
   }
 
-  void start_next() {
+  void start_next(policy::Principal principal) {
     std::size_t place = next_place();
     Call call;
-    call.principal = request_.principal;
+    call.principal = std::move(principal);
     call.surface = request_.surface;
     call.request_id = request_.request_id;
     call.agent = targets_.agents[place];
@@ -237,13 +247,14 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
     if (because == draining) {
       return refusal(std::string(because), "the gateway is stopping and takes no new calls", Outcome::denied);
     }
+    if (no_credential_) return *no_credential_;
     return refusal(std::string(because), "not started: the caller withdrew the request", Outcome::cancelled);
   }
 
   void finish() {
     if (std::exchange(finished_, true)) return;
     deadline_.cancel();
-    FanOutEnd end{.counts = counts_, .not_started = not_started_, .stopped_by = std::string(stopped_by_)};
+    FanOutEnd end{.counts = counts_, .not_started = not_started_, .stopped_by = stopped_by_};
     end.duration_us = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(desk_.clock.steady_now() - started_).count());
     audit::Record entry = event_of(request_, "fan_out_ended", tier_);
@@ -271,7 +282,8 @@ class FanOut final : public RunningFanOut, public std::enable_shared_from_this<F
   FanOutCounts counts_;
   std::size_t errors_ = 0;
   std::size_t not_started_ = 0;
-  std::string_view stopped_by_;
+  std::string stopped_by_;
+  std::optional<CallResult> no_credential_;  // why, when the caller has none any more
   bool finished_ = false;
 };
 
@@ -324,7 +336,8 @@ class FanOutsImpl final : public FanOuts {
       policy::Question question{request.principal, agent, request.tool, request.arguments, preview.tier};
       FanOutForecast forecast = forecast_of(*policy, question);
       auto status = fleet_.find(agent);
-      forecast.online = status && status->online;
+      // Of agents out of the caller's reach it learns nothing that the policy does not say.
+      forecast.online = status && status->online && policy->reaches(request.principal, agent);
       forecast.agent = std::move(agent);
       preview.agents.push_back(std::move(forecast));
     }

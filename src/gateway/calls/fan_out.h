@@ -66,7 +66,7 @@ struct FanOutEnd {
   FanOutCounts counts;
   std::size_t not_started = 0;  ///< of those that were denied, cancelled or expired
   std::string stopped_by;  ///< "" if every call was made; "fan_out_stopped", "fan_out_deadline", "fan_out_cancelled",
-                           ///< "draining"
+                           ///< "draining", "credential_expired", "credential_revoked"
   std::uint64_t duration_us = 0;
 };
 
@@ -111,9 +111,9 @@ struct FanOutPreview {
   std::size_t left_out = 0;
 };
 
-/// Calls for many agents: nothing but calls through the funnel, a bounded number of them at once (DESIGN section 2).
-/// Thread-safe. The funnel, the fleet and the log must outlive it, and it must outlive the fan-outs: drain the funnel
-/// before destroying it.
+/// Calls for many agents, each by what the caller's credential gives when it begins: nothing but calls through the
+/// funnel, a bounded number of them at once (DESIGN section 2). Thread-safe. The funnel, the fleet and the log must
+/// outlive it, and it must outlive the fan-outs: drain the funnel before destroying it.
 class FanOuts {
  public:
   static constexpr std::size_t max_agents = 10'000;

@@ -10,6 +10,7 @@
 #include "gateway/audit/refusal_log.h"
 #include "gateway/calls/dry_run.h"
 #include "gateway/calls/passage.h"
+#include "gateway/calls/results.h"
 
 namespace hive::calls {
 
@@ -27,6 +28,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
         clock_(clock),
         options_(options),
         callers_(options.max_calls_per_caller),
+        waiting_callers_(options.max_waiting_per_caller),
         policy_(std::move(policy)) {}
 
   std::shared_ptr<RunningCall> run(net::Worker& worker, Call call,
@@ -45,6 +47,19 @@ class FunnelImpl final : public Funnel, public PassageHost {
   void set_upstreams(upstreams::Upstreams* upstreams) override { upstreams_ = upstreams; }
 
   void set_approvals(Approvals* approvals) override { approvals_ = approvals; }
+
+  void set_refresh(Refresh refresh) override { refresh_ = std::move(refresh); }
+
+  [[nodiscard]] std::expected<policy::Principal, CallResult> refresh(const policy::Principal& earlier) const override {
+    const auto& grant = earlier.grant;
+    if (grant != nullptr && grant->expires_at && *grant->expires_at <= clock_.wall_now()) {
+      return std::unexpected(refusal("credential_expired", "the credential has expired since this was asked"));
+    }
+    if (refresh_ == nullptr) return earlier;
+    if (auto now = refresh_(earlier)) return *std::move(now);
+    return std::unexpected(
+        refusal("credential_revoked", "the credential is not accepted any more by which this was asked"));
+  }
 
   void set_policy(std::shared_ptr<const policy::Policy> policy) override {
     std::lock_guard lock(mutex_);
@@ -97,6 +112,7 @@ class FunnelImpl final : public Funnel, public PassageHost {
   std::shared_ptr<const policy::Policy> current_policy() override { return policy(); }
 
   CallerLimit& callers() override { return callers_; }
+  CallerLimit& waiting_callers() override { return waiting_callers_; }
 
   bool is_draining() override {
     std::lock_guard lock(mutex_);
@@ -142,6 +158,8 @@ class FunnelImpl final : public Funnel, public PassageHost {
   const Clock& clock_;
   const Options options_;
   CallerLimit callers_;
+  CallerLimit waiting_callers_;
+  Refresh refresh_;
   Approvals* approvals_ = nullptr;
   upstreams::Upstreams* upstreams_ = nullptr;
   // Call ids are unique over restarts: intents and outcomes of different runs of the gateway must never be joined.

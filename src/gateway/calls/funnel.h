@@ -1,7 +1,9 @@
 #pragma once
 
+#include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,8 @@ class Funnel {
   struct Options {
     std::chrono::milliseconds max_timeout = std::chrono::hours(1);
     std::size_t max_calls_per_caller = 1024;  ///< calls of one principal in flight; further ones are refused
+    /// Calls of one principal that wait for agents; few enough to leave room for others in the fleet's waiting room.
+    std::size_t max_waiting_per_caller = 256;
     /// The longest that a call may wait for its agent.
     std::chrono::milliseconds max_wait_for_agent = std::chrono::minutes(10);
   };
@@ -60,6 +64,15 @@ class Funnel {
 
   /// Where calls go that wait for other people. Without one, they are refused. Before the first call.
   virtual void set_approvals(Approvals* approvals) = 0;
+
+  /// What a credential that was accepted earlier gives now; nullopt: nothing. Before the first call.
+  using Refresh = std::function<std::optional<policy::Principal>(const policy::Principal& earlier)>;
+  virtual void set_refresh(Refresh refresh) = 0;
+  /// Who an earlier caller is now, or the end of what it has asked for: its credential has expired
+  /// ("credential_expired") or was taken away ("credential_revoked"). For calls that begin, or go on, long after the
+  /// credential was shown. Without set_refresh(), the time alone decides.
+  [[nodiscard]] virtual std::expected<policy::Principal, CallResult> refresh(
+      const policy::Principal& earlier) const = 0;
 
   /// The servers behind the gateway. Without, calls to them are refused. Before the first call.
   virtual void set_upstreams(upstreams::Upstreams* upstreams) = 0;

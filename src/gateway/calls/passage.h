@@ -1,5 +1,6 @@
 #pragma once
 
+#include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,8 +25,13 @@ class PassageHost {
   [[nodiscard]] virtual upstreams::Upstreams* upstreams() = 0;
   [[nodiscard]] virtual const Funnel::Options& options() = 0;
   [[nodiscard]] virtual std::shared_ptr<const policy::Policy> current_policy() = 0;
+  /// See Funnel.
+  [[nodiscard]] virtual std::expected<policy::Principal, CallResult> refresh(
+      const policy::Principal& earlier) const = 0;
   [[nodiscard]] virtual bool is_draining() = 0;
   [[nodiscard]] virtual CallerLimit& callers() = 0;
+  /// Of the calls that wait for agents.
+  [[nodiscard]] virtual CallerLimit& waiting_callers() = 0;
   [[nodiscard]] virtual std::string next_call_id() = 0;
   /// The entry of what a gate refused before it was counted by a rate limit, if it is to be written; otherwise it was
   /// only counted, because its principal asks again and again, and is summed up later.

@@ -3,7 +3,8 @@
 #include "gateway/calls/results.h"
 
 /// A call whose agent is due back waits for it (DESIGN section 2). The gates have spoken by then, and speak again
-/// before the call goes on if the rules have changed; nothing is sent, and no intent recorded, while it waits.
+/// before the call goes on, about what its credential gives by then; nothing is sent, and no intent recorded, while it
+/// waits.
 namespace hive::calls {
 
 using protocol::Outcome;
@@ -16,6 +17,11 @@ bool Passage::waits_for_agent() const {
 }
 
 void Passage::wait_for_agent() {
+  CallerLimit& waiting = host_.waiting_callers();
+  if (!waiting.enter(call_.principal.name)) {
+    return end(refusal("too_many_waiting", fmt::format("{} calls of {} wait for agents already; wait for one to end",
+                                                       waiting.max_per_caller(), call_.principal.name)));
+  }
   std::uint64_t wait =
       host_.fleet().wait_online(call_.agent, worker_, call_.wait_for_agent,
                                 [self = shared_from_this()](fleet::WaitEnd end) { self->on_wait_ended(end); });
@@ -30,6 +36,7 @@ void Passage::wait_for_agent() {
 }
 
 void Passage::on_wait_ended(fleet::WaitEnd end_of_wait) {
+  host_.waiting_callers().leave(call_.principal.name);
   {
     std::lock_guard lock(mutex_);
     wait_ = 0;
@@ -38,10 +45,9 @@ void Passage::on_wait_ended(fleet::WaitEnd end_of_wait) {
     return end(refusal("cancelled", "the call was withdrawn while it waited for its agent", Outcome::cancelled));
   }
   if (host_.is_draining()) return end(refusal("draining", "the gateway is stopping and takes no new calls"));
-  const auto& grant = call_.principal.grant;
-  if (grant != nullptr && grant->expires_at && *grant->expires_at <= host_.clock().wall_now()) {
-    return end(refusal("credential_expired", "the credential expired while the call waited for its agent"));
-  }
+  auto principal = host_.refresh(call_.principal);
+  if (!principal) return end(std::move(principal).error());
+  call_.principal = *std::move(principal);
   fleet::AgentPointer agent = host_.fleet().find(call_.agent);
   if (agent == nullptr) {
     return end(refusal("agent_unknown", fmt::format("agent {} was forgotten while the call waited", call_.agent)));
@@ -57,13 +63,9 @@ void Passage::on_wait_ended(fleet::WaitEnd end_of_wait) {
       return end(refusal("agent_offline", fmt::format("{}; the call waited {:.3g} s", fleet::offline_text(*agent),
                                                       std::chrono::duration<double>(call_.wait_for_agent).count())));
   }
-  auto policy = host_.current_policy();
-  if (policy != policy_) {
-    policy_ = std::move(policy);
-    tier_ = tier_of(call_, *policy_);
-    if (!pass_gates(*policy_, false)) return;
-  }
-  go_on();
+  policy_ = host_.current_policy();
+  tier_ = tier_of(call_, *policy_);
+  if (pass_gates(*policy_, false)) go_on();
 }
 
 }  // namespace hive::calls

@@ -130,6 +130,28 @@ TEST_F(AgentWaitTest, ACredentialThatExpiresMeanwhileIsOneNoMore) {
   EXPECT_EQ(calls_sent(*channel), 0U);
 }
 
+TEST_F(AgentWaitTest, ACredentialThatIsTakenAwayMeanwhileIsOneNoMore) {
+  bool is_accepted = true;
+  funnel_->set_refresh([&](const policy::Principal& earlier) -> std::optional<policy::Principal> {
+    return is_accepted ? std::optional(earlier) : std::nullopt;
+  });
+  Begun begun = begin(std::chrono::minutes(5));
+  is_accepted = false;
+  auto channel = connect("edge-1");
+  settle();
+  EXPECT_EQ(end_of(begun).reason, "credential_revoked");
+  EXPECT_EQ(calls_sent(*channel), 0U);
+}
+
+TEST_F(AgentWaitTest, ARoleThatIsTakenAwayMeanwhileIsOneNoMore) {
+  funnel_->set_refresh([](const policy::Principal&) { return person("alice", policy::Role::read_only); });
+  Begun begun = begin(std::chrono::minutes(5));
+  auto channel = connect("edge-1");
+  settle();
+  EXPECT_EQ(end_of(begun).reason, "role");
+  EXPECT_EQ(calls_sent(*channel), 0U);
+}
+
 TEST_F(AgentWaitTest, TooManyWaitersAreToldSo) {
   std::vector<Begun> waiting;
   for (std::size_t i = 0; i < fleet::WaitingRoom::Limits().per_agent; ++i)
@@ -139,6 +161,25 @@ TEST_F(AgentWaitTest, TooManyWaitersAreToldSo) {
   EXPECT_EQ((*late.result)->outcome, protocol::Outcome::denied);
   EXPECT_EQ((*late.result)->reason, "too_many_waiting");
   EXPECT_EQ(calls_sent(*connect("edge-1")), waiting.size());
+}
+
+TEST_F(AgentWaitTest, OneCallerLeavesRoomForOthers) {
+  std::vector<Begun> waiting;
+  for (std::size_t i = 0; i < Funnel::Options().max_waiting_per_caller; ++i) {
+    std::string agent = "away-" + std::to_string(i / fleet::WaitingRoom::Limits().per_agent);
+    if (fleet_->find(agent) == nullptr) connect(agent)->break_down();
+    waiting.push_back(begin(std::chrono::minutes(5), "get_metrics", agent));
+    ASSERT_FALSE(waiting.back().result->has_value());
+  }
+  Begun late = begin(std::chrono::minutes(5));
+  ASSERT_TRUE(late.result->has_value());
+  EXPECT_EQ((*late.result)->reason, "too_many_waiting");
+  alice_ = person("bob");
+  EXPECT_FALSE(begin(std::chrono::minutes(5)).result->has_value()) << "somebody else still may";
+  waiting.front().running->cancel("enough");
+  settle();
+  alice_ = person("alice");
+  EXPECT_FALSE(begin(std::chrono::minutes(5)).result->has_value()) << "a wait that has ended makes room";
 }
 
 TEST_F(AgentWaitTest, APatienceAboveTheLimitIsRefused) {

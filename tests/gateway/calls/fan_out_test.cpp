@@ -379,6 +379,66 @@ TEST_F(FanOutTest, ACallerWhoWithdrawsEndsWhatRunsAndStartsNoMore) {
   EXPECT_EQ(sink_->end_->stopped_by, "fan_out_cancelled");
 }
 
+TEST_F(FanOutTest, AWithdrawalWithoutAReasonEndsWhatRunsAsWell) {
+  Channel channel = connect("edge-1");
+  start(request_for_all())->cancel("");
+  settle();
+  EXPECT_THAT(channel->sent(), Contains(HasSubstr("cancelled")));
+}
+
+TEST_F(FanOutTest, ACredentialThatIsTakenAwayStartsNoMoreCalls) {
+  bool is_accepted = true;
+  funnel_->set_refresh([&](const policy::Principal& earlier) -> std::optional<policy::Principal> {
+    return is_accepted ? std::optional(earlier) : std::nullopt;
+  });
+  Channel first = connect("edge-1");
+  Channel second = connect("edge-2");
+  FanOutRequest request = request_for_all();
+  request.concurrency = 1;
+  start(std::move(request));
+  is_accepted = false;
+  answer_call(*first);
+  ASSERT_TRUE(sink_->end_.has_value());
+  EXPECT_EQ(sink_->of("edge-1").outcome, Outcome::success) << "it was sent by a credential that held";
+  EXPECT_EQ(sink_->of("edge-2").outcome, Outcome::denied);
+  EXPECT_EQ(sink_->of("edge-2").reason, "credential_revoked");
+  EXPECT_EQ(sink_->end_->stopped_by, "credential_revoked");
+  EXPECT_EQ(sink_->end_->not_started, 1U);
+  EXPECT_EQ(calls_sent(*second), 0U);
+}
+
+TEST_F(FanOutTest, ACredentialThatExpiresStartsNoMoreCalls) {
+  policy::Grant grant;
+  grant.identity = "alice";
+  grant.expires_at = clock_.wall_now() + std::chrono::seconds(60);
+  Channel first = connect("edge-1");
+  Channel second = connect("edge-2");
+  FanOutRequest request = request_for_all();
+  request.principal.grant = std::make_shared<const policy::Grant>(grant);
+  request.concurrency = 1;
+  start(std::move(request));
+  clock_.advance(std::chrono::seconds(60));
+  answer_call(*first);
+  ASSERT_TRUE(sink_->end_.has_value());
+  EXPECT_EQ(sink_->of("edge-2").reason, "credential_expired");
+  EXPECT_EQ(calls_sent(*second), 0U);
+}
+
+TEST_F(FanOutTest, AScopeThatShrinksHoldsForTheCallsThatAreLeft) {
+  std::optional<policy::Scope> scope;
+  funnel_->set_refresh([&](const policy::Principal&) { return person("alice", policy::Role::operator_, scope); });
+  Channel first = connect("edge-1");
+  Channel second = connect("edge-2");
+  FanOutRequest request = request_for_all();
+  request.concurrency = 1;
+  start(std::move(request));
+  scope = policy::Scope{.agents = {"edge-1"}, .tags = {}, .tools = {"*"}, .field = "scoped_tokens[0]"};
+  answer_call(*first);
+  ASSERT_TRUE(sink_->end_.has_value());
+  EXPECT_EQ(sink_->of("edge-2").reason, "scope");
+  EXPECT_EQ(calls_sent(*second), 0U);
+}
+
 TEST_F(FanOutTest, AReaderWithoutRoomHoldsBackNewCalls) {
   connect_answering("edge-1");
   Channel second = connect_answering("edge-2");
@@ -489,6 +549,7 @@ TEST_F(FanOutTest, APreviewSaysWhatThePolicyWouldAndAsksNobody) {
   config_.require_approval_tiers = {"write"};
   reload(config_);
   Channel channel = connect("edge-1");
+  connect("edge-2");
   policy::Scope scope{.agents = {"edge-1"}, .tags = {}, .tools = {"*"}, .field = "scoped_tokens[0]"};
   FanOutRequest request = request_for({"edge-1", "edge-2"});
   request.principal = person("alice", policy::Role::operator_, scope);
@@ -499,7 +560,7 @@ TEST_F(FanOutTest, APreviewSaysWhatThePolicyWouldAndAsksNobody) {
   ASSERT_EQ(preview->agents.size(), 2U);
   EXPECT_TRUE(preview->agents[0].online);
   EXPECT_EQ(preview->agents[0].verdict, policy::Verdict::ask);
-  EXPECT_FALSE(preview->agents[1].online);
+  EXPECT_FALSE(preview->agents[1].online) << "whether it is online is nothing for this caller";
   EXPECT_EQ(preview->agents[1].verdict, policy::Verdict::deny);
   EXPECT_EQ(preview->agents[1].reason, "scope");
   EXPECT_EQ(calls_sent(*channel), 0U);

@@ -11,7 +11,7 @@ namespace hive::rest {
 std::optional<unsigned> refusal_status(const calls::CallResult& result) {
   // An agent may use the same words for what it says itself, and must not speak with the gateway's voice.
   if (!result.by_gateway) return std::nullopt;
-  static constexpr std::array<std::pair<std::string_view, unsigned>, 19> statuses = {{
+  static constexpr std::array<std::pair<std::string_view, unsigned>, 22> statuses = {{
       {"role", 403},
       {"scope", 403},
       {"own_request", 403},
@@ -19,6 +19,7 @@ std::optional<unsigned> refusal_status(const calls::CallResult& result) {
       {"approval_required", 403},
       {"approval_rejected", 403},
       {"credential_revoked", 403},
+      {"credential_expired", 403},
       {"approval_unknown", 404},
       {"approval_used", 409},
       {"approval_changed", 409},
@@ -28,6 +29,8 @@ std::optional<unsigned> refusal_status(const calls::CallResult& result) {
       {"approval_expired", 410},
       {"approvals_full", 429},
       {"rate_limited", 429},
+      {"too_many_calls", 429},
+      {"too_many_waiting", 429},
       {"audit_unavailable", 503},
       {"draining", 503},
       {"timed_out", 504},

@@ -131,6 +131,11 @@ class FakeFunnel final : public calls::Funnel {
   }
   void explain(net::Worker&, calls::Call, std::move_only_function<void(calls::Explanation)>) override {}
   void set_approvals(calls::Approvals*) override {}
+  void set_refresh(Refresh /*refresh*/) override {}
+  [[nodiscard]] std::expected<policy::Principal, calls::CallResult> refresh(
+      const policy::Principal& earlier) const override {
+    return earlier;
+  }
   void set_upstreams(upstreams::Upstreams*) override {}
   void set_policy(std::shared_ptr<const policy::Policy> policy) override { current_policy = std::move(policy); }
   std::shared_ptr<const policy::Policy> policy() const override { return current_policy; }

@@ -56,7 +56,8 @@ TEST_F(RestTest, AnAgentThatIsOfflineIsAJsonRpcError) {
 TEST_F(RestTest, WhatTheGatewayRefusedHasItsHttpStatus) {
   for (auto [reason, status] :
        {std::pair("role", 403u), std::pair("scope", 403u), std::pair("approval_required", 403u),
-        std::pair("rate_limited", 429u), std::pair("audit_unavailable", 503u), std::pair("draining", 503u)}) {
+        std::pair("rate_limited", 429u), std::pair("too_many_calls", 429u), std::pair("too_many_waiting", 429u),
+        std::pair("credential_expired", 403u), std::pair("audit_unavailable", 503u), std::pair("draining", 503u)}) {
     funnel.answer = [&](const calls::Call&) { return refusal(reason); };
     std::string response = call(R"({"name":"a__t"})");
     EXPECT_EQ(problem_code(response, status), reason);

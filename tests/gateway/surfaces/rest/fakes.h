@@ -192,6 +192,11 @@ class FakeFunnel final : public calls::Funnel {
     worker.post([this, done = std::move(done)]() mutable { done(explanation); });
   }
   void set_approvals(calls::Approvals*) override {}
+  void set_refresh(Refresh /*refresh*/) override {}
+  [[nodiscard]] std::expected<policy::Principal, calls::CallResult> refresh(
+      const policy::Principal& earlier) const override {
+    return earlier;
+  }
   void set_upstreams(upstreams::Upstreams*) override {}
   void set_policy(std::shared_ptr<const policy::Policy>) override {}
   std::shared_ptr<const policy::Policy> policy() const override { return current_policy; }
