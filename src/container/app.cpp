@@ -119,6 +119,7 @@ void add_create(Program& program) {
   command->add_option("--gateway-ip", options.gateway_ip, "the host's address on it (10.42.0.1)")->type_name("ADDRESS");
   command->add_option("--memory", options.limits.memory, "at most so much memory (4G)")->type_name("SIZE");
   command->add_option("--cpu", options.limits.cpu, "at most so much of a core (200%)")->type_name("PERCENT");
+  command->add_flag("--private-users", options.private_users, "make its root nobody on the host (PRIVATE_USERS=pick)");
   auto* agent =
       command->add_option("--agent", options.agent.id, "install a myrmex-agent with this id")->type_name("ID");
   command->add_option("--gateway", options.agent.gateway, "where it dials (the host of --url, port 2222)")

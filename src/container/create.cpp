@@ -72,11 +72,11 @@ Result<void> write_limits(const CreateOptions& options, const Layout& layout) {
   return must_run({"systemctl", "daemon-reload"});
 }
 
-std::string first_conf(const Record& record) {
+std::string first_conf(const Record& record, bool private_users) {
   return fmt::format(
       "# Made by hive-container. hive-priv writes the flags and addresses before every start.\n"
-      "PRIVATE_NETWORK=1\nHOST_BRIDGE={}\nPRIVATE_USERS=no\nAUTO_START=0\n",
-      record.bridge);
+      "PRIVATE_NETWORK=1\nHOST_BRIDGE={}\nPRIVATE_USERS={}\nAUTO_START=0\n",
+      record.bridge, private_users ? "pick" : "no");
 }
 
 Result<void> check_options(const CreateOptions& options, const Layout& layout) {
@@ -136,7 +136,7 @@ Result<Record> create_container(const CreateOptions& options, const Layout& layo
     if (error) return std::unexpected(system_error(error.value(), layout.conf_folder()));
     TRY(save_record(record, layout));
     // Last: from here on there is a container.
-    return write_file_atomically(layout.conf(options.name), first_conf(record), 0644);
+    return write_file_atomically(layout.conf(options.name), first_conf(record, options.private_users), 0644);
   }();
   if (made) return record;
   // The agent's folders stay: they are empty, or were there before.

@@ -44,6 +44,7 @@ struct CreateOptions {
   uid_t uid = 0;     ///< 0: the first free one
   std::string bridge = "hive0";
   std::string gateway_ip = "10.42.0.1";
+  bool private_users = false;  ///< its users are others on the host than inside
   RootSource source;
   Limits limits;
   HiveAgent agent;
