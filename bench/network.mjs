@@ -122,6 +122,10 @@ async function longPath(here, target) {
   fs.writeFileSync(file, `${'x'.repeat(99)}\n`.repeat(10_000));
   const { size } = fs.statSync(file);
   await router.shape({ delay_ms: 50, rate_mbit: 100 });
+  // TCP has learnt the path as it was, and may hold to that for long: another connection.
+  await agent.stop();
+  agent.run();
+  await agent.works();
 
   const times = [];
   for (let i = 0; i < 20; i++) {
@@ -164,9 +168,15 @@ async function longPath(here, target) {
   ];
 }
 
+function demand(...kinds) {
+  for (const kind of kinds) {
+    const reason = obstacle(kind);
+    if (reason) throw new Error(reason);
+  }
+}
+
 export async function network({ table, target, quick }) {
-  const reason = obstacle() ?? obstacle('guest');
-  if (reason) throw new Error(reason);
+  demand('namespace');
   const keepalive = quick ? 3 : 15;
   const here = await RemoteAgent.lab('namespace', { keepalive_seconds: keepalive });
   let rows;
@@ -182,7 +192,10 @@ export async function network({ table, target, quick }) {
   const idle = quick ? 6 : 30;
   const { cut } = await idleProxy(keepalive, idle * 1000, idle * 2500);
   target(`a proxy that ends what is idle for ${idle} s, over ${idle * 2.5} s`, `${cut} connections cut`, cut === 0, 'none');
+}
 
+export async function path100({ table, target }) {
+  demand('namespace', 'guest');
   const far = await RemoteAgent.lab('guest', { keepalive_seconds: 15 });
   try {
     table('A long path (netem in a virtual router)', await longPath(far, target));

@@ -15,7 +15,7 @@ import { folder, forkExec, median, memoryOf, root, run, settledMemory, wrk } fro
 import { BenchHive } from './hive.mjs';
 import { mebibytes, milliseconds, printTargets, rate, round1, table, target } from './report.mjs';
 import { fanOut } from './fan_out.mjs';
-import { network } from './network.mjs';
+import { network, path100 } from './network.mjs';
 import { salvage } from './salvage.mjs';
 import { swarmBenches } from './swarm/benches.mjs';
 
@@ -279,6 +279,7 @@ const benches = {
 benches.salvage = () => salvage({ target, quick: options.quick });
 
 benches.network = () => network({ table, target, quick: options.quick });
+benches.path = () => path100({ table, target });
 
 const swarms = swarmBenches({
   agents: Number(options.agents ?? (options.quick ? 1000 : 10_000)),

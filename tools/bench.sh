@@ -26,7 +26,8 @@ Prints figures next to those of other programs, measured in turn in the same run
   restart    how 10,000 agents come back from a gateway that was killed or stopped, and what callers see
   scattered  cheap calls over 100, 1,000 and 10,000 agents
   churn      what 20,000 connections that come and go leave in the gateway, and 10,000 failed dials in an agent
-  network    a network that loses, delays and forgets: time to notice and to recover (needs root; about 8 minutes)
+  network    a network that loses packets and forgets: time to notice and to recover (needs root; about 8 minutes)
+  path       how much of a path of 100 ms and 100 Mbit/s a tunnel fills, and calls over it (needs root; a virtual machine)
 
   --quick          one short round
   --rounds N       rounds (default 3)
@@ -55,7 +56,7 @@ while [ $# -gt 0 ]; do
       [[ $2 =~ ^[1-9][0-9]{1,6}$ ]] || usage_error "bench: $1 '$2' is not a number from 10 to 9999999"
       arguments+=("$1" "$2") && shift
       ;;
-    swarm | online | restart | scattered | churn | network) arguments+=("$1") ;;
+    swarm | online | restart | scattered | churn | network | path) arguments+=("$1") ;;
     calls | mcp | streams | lists | commands | fan-out | memory | audit | policy | salvage | fleet) arguments+=("$1") ;;
     *) usage_error "bench: unknown argument '$1'; see ./hive bench --help" ;;
   esac
