@@ -91,7 +91,7 @@ run_e2e() {
   mkdir -p "$HIVE_ROOT/build"
   say "end-to-end tests"
   rm -f -- "$report"
-  HIVE_READY=1 HIVE_FULL=$($full && echo 1 || echo 0) "$node" --test --test-concurrency=1 \
+  HIVE_READY=1 HIVE_FULL=$($full && echo 1 || echo 0) PATH=$hive_bin:$PATH "$node" --test --test-concurrency=1 \
     --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$report" \
     "$HIVE_ROOT"/tests/e2e/*.test.mjs || true
