@@ -9,6 +9,7 @@
 #include "cli/json_fields.h"
 #include "cli/json_text.h"
 #include "cli/prompt.h"
+#include "protocol/json_object.h"
 
 namespace hive::cli {
 
@@ -17,11 +18,19 @@ namespace {
 constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
 constexpr std::size_t max_shown_agents = 20;
 
+/// Of an agent out of the caller's reach.
+constexpr std::string_view unknown_state = "-";
+
+std::string_view state_of(std::string_view online) {
+  if (online.empty()) return unknown_state;
+  return online == "true" ? "online" : "offline";
+}
+
 /// What a dry run said.
 struct Preview {
   struct Agent {
     std::string id;
-    bool online = false;
+    std::string_view state = unknown_state;
     std::string verdict;
     std::string reason;
     std::string message;
@@ -38,7 +47,7 @@ struct Preview {
     for (std::string_view raw : fields.elements("agents")) {
       JsonFields agent = TRY(JsonFields::parse(raw, "agent"));
       preview.agents.push_back({.id = agent.text("agent"),
-                                .online = agent.flag("online"),
+                                .state = state_of(agent.raw("online")),
                                 .verdict = agent.text("verdict"),
                                 .reason = agent.text("reason"),
                                 .message = agent.text("message")});
@@ -91,7 +100,7 @@ std::expected<Preview, Failure> preview_of(const GatewayClient& gateway, std::st
 std::expected<std::string, Failure> typed_arguments(const GatewayClient& gateway, const CallPlan& plan,
                                                     const Preview& preview, bool may_wait) {
   auto found = std::ranges::find_if(
-      preview.agents, [](const Preview::Agent& agent) { return agent.online && agent.verdict != "deny"; });
+      preview.agents, [](const Preview::Agent& agent) { return agent.state == "online" && agent.verdict != "deny"; });
   if (found == preview.agents.end()) {
     // Whoever is refused on every agent gets the gates' reasons, though the words have no types.
     if (std::ranges::all_of(preview.agents, [](const auto& agent) { return agent.verdict == "deny"; }))
@@ -118,13 +127,13 @@ ExitCode show_preview(Context& context, const std::string& tool, const Preview& 
   Table table({"AGENT", "STATE", "VERDICT", "WHY"});
   for (const Preview::Agent& agent : preview.agents) {
     if (agent.verdict == "deny") ++refused;
-    std::string line =
-        "{\"agent\":" + json::encode_string(agent.id) + ",\"online\":" + (agent.online ? "true" : "false") +
-        ",\"verdict\":" + json::encode_string(agent.verdict) + ",\"reason\":" + json::encode_string(agent.reason) +
-        ",\"message\":" + json::encode_string(agent.message) + "}";
-    json += json_line(line);
-    table.add({agent.id, agent.online ? "online" : "offline", agent.verdict,
-               agent.message.empty() ? agent.reason : agent.message});
+    json::ObjectText line;
+    line.text("agent", agent.id);
+    if (agent.state != unknown_state) line.boolean("online", agent.state == "online");
+    line.text("verdict", agent.verdict).text("reason", agent.reason).text("message", agent.message);
+    json += json_line(line.take());
+    table.add(
+        {agent.id, std::string(agent.state), agent.verdict, agent.message.empty() ? agent.reason : agent.message});
   }
   context.output.write(context.format.json ? json : table.render(context.output.width(), context.format.color));
   std::string note =

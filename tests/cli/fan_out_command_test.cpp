@@ -37,7 +37,7 @@ std::string end_event(std::size_t agents, std::string_view more = "") {
 std::string preview(std::string_view tier) {
   return R"({"dry_run":true,"tier":")" + std::string(tier) +
          R"(","left_out":1,"agents":[{"agent":"web-1","online":true,"verdict":"allow"},)"
-         R"({"agent":"web-2","online":false,"verdict":"deny","reason":"scope","message":"not in reach"}]})";
+         R"({"agent":"web-2","verdict":"deny","reason":"scope","message":"not in reach"}]})";
 }
 
 class FanOutCommandTest : public testing::Test {
@@ -138,8 +138,8 @@ TEST_F(FanOutCommandTest, ADryRunShowsWhomItWouldAskAndSendsNothingElse) {
   gateway_.answers["/api/fan-out"] = {200, preview("write")};
   ProgramRun shown = run({"--tag", "web", "run_command", "--dry-run"});
   EXPECT_EQ(shown.exit_code, 0) << shown.error;
-  EXPECT_THAT(shown.out, HasSubstr("web-1   online    allow"));
-  EXPECT_THAT(shown.out, HasSubstr("web-2   offline   deny      not in reach"));
+  EXPECT_THAT(shown.out, HasSubstr("web-1   online   allow"));
+  EXPECT_THAT(shown.out, HasSubstr("web-2   -        deny      not in reach"));
   EXPECT_EQ(shown.error,
             "myrmex: run_command of tier write on 2 agents, nothing was run; 1 would be refused; 1 offline left out\n");
   EXPECT_EQ(gateway_.requests.size(), 1U);

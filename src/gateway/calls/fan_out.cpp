@@ -337,7 +337,7 @@ class FanOutsImpl final : public FanOuts {
       FanOutForecast forecast = forecast_of(*policy, question);
       auto status = fleet_.find(agent);
       // Of agents out of the caller's reach it learns nothing that the policy does not say.
-      forecast.online = status && status->online && policy->reaches(request.principal, agent);
+      if (policy->reaches(request.principal, agent)) forecast.online = status && status->online;
       forecast.agent = std::move(agent);
       preview.agents.push_back(std::move(forecast));
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,7 +100,7 @@ class RunningFanOut {
 /// What would become of one agent's call, by the policy alone; no agent is asked, and nothing is counted.
 struct FanOutForecast {
   std::string agent;
-  bool online = false;
+  std::optional<bool> online = {};                   ///< nothing of agents out of the caller's reach
   policy::Verdict verdict = policy::Verdict::allow;  ///< allow, ask or deny
   std::string reason;                                ///< of the gate that decides; empty when it is allowed
   std::string message;

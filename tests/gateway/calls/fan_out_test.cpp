@@ -558,9 +558,9 @@ TEST_F(FanOutTest, APreviewSaysWhatThePolicyWouldAndAsksNobody) {
   ASSERT_TRUE(preview.has_value()) << preview.error().body;
   EXPECT_EQ(preview->tier, protocol::Tier::write);
   ASSERT_EQ(preview->agents.size(), 2U);
-  EXPECT_TRUE(preview->agents[0].online);
+  EXPECT_EQ(preview->agents[0].online, true);
   EXPECT_EQ(preview->agents[0].verdict, policy::Verdict::ask);
-  EXPECT_FALSE(preview->agents[1].online) << "whether it is online is nothing for this caller";
+  EXPECT_EQ(preview->agents[1].online, std::nullopt) << "whether it is online is nothing for this caller";
   EXPECT_EQ(preview->agents[1].verdict, policy::Verdict::deny);
   EXPECT_EQ(preview->agents[1].reason, "scope");
   EXPECT_EQ(calls_sent(*channel), 0U);

@@ -79,9 +79,8 @@ std::string fan_out_preview_json(const calls::FanOutPreview& preview) {
     if (!out.ends_with('[')) out += ',';
     out += '{';
     ObjectWriter entry(out);
-    entry.text("agent", forecast.agent)
-        .boolean("online", forecast.online)
-        .text("verdict", policy::to_string(forecast.verdict));
+    entry.text("agent", forecast.agent).text("verdict", policy::to_string(forecast.verdict));
+    if (forecast.online) entry.boolean("online", *forecast.online);
     if (!forecast.reason.empty()) entry.text("reason", forecast.reason).text("message", forecast.message);
     out += '}';
   }
