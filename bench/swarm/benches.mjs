@@ -136,7 +136,7 @@ async function scattered({ agents, seconds }) {
       await swarm.allOnline({ within: patience });
       const gateway = hive.pid('gateway');
       const load = { ...callOf(hive, 'swarm-%AGENT%'), agents: count, callers: 64 };
-      await wrk({ ...load, seconds: Math.max(2, count / 4000) }); // every agent has been called when the clock runs
+      await wrk({ ...load, seconds: Math.max(2, Math.ceil(count / 4000)) }); // every agent has been called when the clock runs
       const cpuOfSwarm = cpuOf(swarm.pid);
       const measured = await usedCpu(gateway, () => wrk({ ...load, seconds: 2 * seconds }));
       const swarmCpu = cpuOf(swarm.pid) - cpuOfSwarm;
