@@ -1,8 +1,10 @@
 #include "priv/tree_copy.h"
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -201,6 +203,29 @@ TEST_F(TreeCopyTest, P13_CancellationEndsACopy) {
     write(from("f" + std::to_string(i)), "x");
   std::atomic<bool> cancelled = true;
   EXPECT_EQ(copy({}, {}, {.cancelled = &cancelled}).error().code, ErrorCode::cancelled);
+}
+
+TEST_F(TreeCopyTest, P14_AFolderSwappedForALinkDuringTheWalkLeadsNowhere) {
+  write(folder_ / "secret/file", "secret", 0600);
+  write(from("a/folder/file"), "harmless", 0644);
+  fs::create_symlink(folder_ / "secret", from("a/link"));
+  std::atomic<unsigned> swaps = 0;
+  std::jthread guest([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (::renameat2(AT_FDCWD, from("a/folder").c_str(), AT_FDCWD, from("a/link").c_str(), RENAME_EXCHANGE) == 0)
+        ++swaps;
+    }
+  });
+  for (int i = 0; i < 200 || swaps < 1000; ++i) {
+    fs::remove_all(to());
+    fs::create_directory(to());
+    // It may fail, or take the one for the other; what is outside never gets in.
+    (void)copy();
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(to())) {
+      if (entry.is_symlink() || !entry.is_regular_file()) continue;
+      ASSERT_EQ(read(entry.path()), "harmless") << entry.path();
+    }
+  }
 }
 
 TEST_F(TreeCopyTest, P16_AMountUnderTheRootIsNotEntered) {
