@@ -19,16 +19,14 @@
 #include "base/unique_fd.h"
 #include "gateway/audit/log.h"
 #include "gateway/audit/verifier.h"
+#include "process.h"
 
 namespace {
 
 using namespace hive;
+using bench::give_up;
+using bench::processor_seconds;
 using SteadyClock = std::chrono::steady_clock;
-
-[[noreturn]] void give_up(const std::string& reason) {
-  std::fprintf(stderr, "audit_bench: %s\n", reason.c_str());
-  std::exit(1);
-}
 
 template <class T>
 T must(Result<T> result) {
@@ -66,12 +64,6 @@ class Stopwatch {
 };
 
 // Of all threads; tells the cost also when other programs want the same cores.
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
 double naive_entries_per_second(const std::string& path, double seconds) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd) give_up(system_error(errno, path).message);

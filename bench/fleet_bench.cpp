@@ -23,22 +23,14 @@
 #include "gateway/surfaces/rest/agent_json.h"
 #include "gateway/surfaces/rest/fleet_query.h"
 #include "net/http/message.h"
+#include "process.h"
 #include "protocol/tools.h"
 
 namespace {
 
 using namespace hive;
-
-[[noreturn]] void give_up(const std::string& reason) {
-  std::fprintf(stderr, "fleet_bench: %s\n", reason.c_str());
-  std::exit(1);
-}
-
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
+using bench::give_up;
+using bench::processor_seconds;
 
 /// Milliseconds that one `work` takes.
 double cost_of(double seconds, const std::function<void()>& work) {

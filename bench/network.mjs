@@ -22,17 +22,7 @@ async function outages(here, keepalive) {
   add('the agent has another address', await agent.outage({ breaks: () => network.setAgentAddress('198.18.2.77'), mends: () => {} }));
   await network.setAgentAddress(agentAddress);
   await agent.works();
-  add('the agent\'s machine is gone', await agent.outage({
-    breaks: async () => {
-      await router.lose(100);
-      await agent.stop('SIGKILL');
-    },
-    mends: async () => {
-      await router.heal();
-      agent.run();
-    },
-    agentNotices: null,
-  }));
+  add('the agent\'s machine is gone', await agent.machineLoss());
 
   // Half open: the gateway's machine went without a word and is back before the agent has noticed.
   const broken = Date.now();

@@ -15,23 +15,15 @@
 
 #include "gateway/policy/authenticator.h"
 #include "gateway/policy/policy.h"
+#include "process.h"
 
 namespace {
 
 using namespace hive;
+using bench::give_up;
+using bench::processor_seconds;
 
 constexpr std::size_t prepared_calls = 65'536;
-
-[[noreturn]] void give_up(const std::string& reason) {
-  std::fprintf(stderr, "policy_bench: %s\n", reason.c_str());
-  std::exit(1);
-}
-
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 std::string site(std::size_t number) {
   return fmt::format("site-{}", number % 100);

@@ -21,17 +21,14 @@
 #include "priv/operations.h"
 #include "priv/salvage.h"
 #include "priv/tree_copy.h"
+#include "process.h"
 
 namespace {
 
 using namespace hive;
+using bench::give_up;
 using namespace hive::priv;
 namespace fs = std::filesystem;
-
-[[noreturn]] void give_up(const std::string& reason) {
-  std::fprintf(stderr, "salvage_bench: %s\n", reason.c_str());
-  std::exit(1);
-}
 
 double seconds_of(const std::function<void()>& work) {
   auto begun = std::chrono::steady_clock::now();

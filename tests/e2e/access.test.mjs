@@ -20,19 +20,7 @@ async function problem(response, status) {
   return body;
 }
 
-// Sends bytes as they are and returns what comes back until the server closes or is silent.
-function raw(bytes, { within = 60_000 } = {}) {
-  const { hostname, port } = new URL(hive.env.MYRMEX_HTTP_URL);
-  return new Promise((resolve) => {
-    const socket = net.connect(Number(port), hostname);
-    let received = '';
-    socket.setTimeout(within, () => socket.destroy());
-    socket.on('data', (data) => { received += data.toString('latin1'); });
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(received));
-    socket.write(bytes);
-  });
-}
+const raw = (bytes, options) => hive.raw(bytes, options);
 
 const request = (head, body = '') => `POST /api/call HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n` +
   `Authorization: Bearer ${hive.env.MYRMEX_TOKEN}\r\nContent-Type: application/json\r\n${head}\r\n${body}`;

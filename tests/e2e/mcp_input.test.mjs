@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
@@ -29,19 +28,7 @@ async function post(client, body, headers) {
   return { status: response.status, body: text ? JSON.parse(text.replace(/^[\s\S]*?data: (?=\S)/, '')) : undefined };
 }
 
-// Sends bytes as they are and returns what comes back until the server closes or is silent.
-function raw(bytes, { within = 60_000 } = {}) {
-  const { hostname, port } = new URL(hive.env.MYRMEX_HTTP_URL);
-  return new Promise((resolve) => {
-    const socket = net.connect(Number(port), hostname);
-    let received = '';
-    socket.setTimeout(within, () => socket.destroy());
-    socket.on('data', (data) => { received += data.toString('latin1'); });
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(received));
-    socket.write(bytes);
-  });
-}
+const raw = (bytes, options) => hive.raw(bytes, options);
 
 describe('messages', () => {
   test('what is no JSON-RPC 2.0 request is refused, with the id only where it is one', async () => {

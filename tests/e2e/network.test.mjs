@@ -31,18 +31,8 @@ describe('a router between', { skip: process.env.HIVE_REQUIRE_ALL !== '1' && obs
   });
 
   test('the agent\'s machine is gone without a word: the gateway notices', async () => {
-    const { agent, router } = here;
-    endedByName(await agent.outage({
-      breaks: async () => {
-        await router.lose(100);
-        await agent.stop('SIGKILL');
-      },
-      mends: async () => {
-        await router.heal();
-        agent.run();
-      },
-      agentNotices: null,
-    }));
+    const { agent } = here;
+    endedByName(await agent.machineLoss());
   });
 
   test('the gateway\'s machine is gone without a word, and comes back: the agent is not stuck on a half-open connection', async () => {

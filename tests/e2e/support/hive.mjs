@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -206,6 +207,20 @@ export class Hive {
     this.leaks?.heard(`the answer to ${options.method ?? 'GET'} ${route}`,
       JSON.stringify([...response.headers]) + body.toString('latin1'), { shows: secrets });
     return new Response(body.length > 0 ? body : null, { status: response.status, headers: response.headers });
+  }
+
+  // Sends bytes as they are to the gateway's HTTP port, and returns what comes back until it closes or is silent.
+  raw(bytes, { within = 60_000 } = {}) {
+    const { hostname, port } = new URL(this.env.MYRMEX_HTTP_URL);
+    return new Promise((resolve) => {
+      const socket = net.connect(Number(port), hostname);
+      let received = '';
+      socket.setTimeout(within, () => socket.destroy());
+      socket.on('data', (data) => { received += data.toString('latin1'); });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(received));
+      socket.write(bytes);
+    });
   }
 
   // POST /api/call. Returns the status, what the headers say, and the parsed body.

@@ -118,4 +118,20 @@ export class RemoteAgent {
     await this.works();
     return { gateway_noticed: gateway - broken, agent_noticed: agent && agent - broken, recovered: Date.now() - mended, running: { outcome, reason } };
   }
+
+  // An outage in which the agent's machine goes without a word, and another one starts in its place.
+  machineLoss() {
+    const { router } = this.network;
+    return this.outage({
+      breaks: async () => {
+        await router.lose(100);
+        await this.stop('SIGKILL');
+      },
+      mends: async () => {
+        await router.heal();
+        this.run();
+      },
+      agentNotices: null,
+    });
+  }
 }
